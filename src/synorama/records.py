@@ -1,0 +1,643 @@
+"""What was recorded: recordings, their tracks, where the bytes lie, and what sync made of them.
+
+Pure data. Times are int64 ns. Nothing here opens a file; `synorama.media` decodes, adapters in
+`synorama.capture` fill these types, `synorama.session` writes and reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+
+from synorama.timebase import ClockMap
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Int64 = NDArray[np.int64]
+    Float64 = NDArray[np.float64]
+
+__all__ = [
+    "BLOCK_DTYPE",
+    "FRAME_DTYPE",
+    "AudioTrack",
+    "Column",
+    "FileRef",
+    "PairEvidence",
+    "PointCloud",
+    "PointTrack",
+    "Problem",
+    "Recording",
+    "RecordingClock",
+    "SampleTrack",
+    "Samples",
+    "SyncResult",
+    "TimeMapping",
+    "Track",
+    "UtcEstimate",
+    "VideoTrack",
+    "Word",
+]
+
+FRAME_DTYPE = np.dtype(
+    [
+        ("pts", "<i8"),  # container time in the track's time base; device ns for packets
+        ("file", "<u2"),  # index into Recording.files
+        ("offset", "<u8"),  # of the stored bytes in that file
+        ("size", "<u4"),  # of the stored bytes
+        ("key", "<u1"),  # 1: decodes without any earlier frame
+        ("packing", "<u1"),  # 0 as it is, 1 lz4 frame, 2 zstd: how the stored bytes are packed
+        ("skip", "<u4"),  # bytes before the payload once unpacked; 0 unless packed
+    ]
+)
+"""Where each frame lies. Payload = unpack(file[offset:offset + size])[skip:]."""
+
+BLOCK_DTYPE = np.dtype(
+    [
+        ("first", "<i8"),  # index of the block's first sample in the track
+        ("count", "<u4"),  # samples (per channel) in the block
+        ("file", "<u2"),
+        ("offset", "<u8"),
+        ("size", "<u4"),
+        ("packing", "<u1"),
+        ("skip", "<u4"),
+    ]
+)
+"""Where each block of sound lies, for tracks stored as packets; fields as in `FRAME_DTYPE`."""
+
+TimeReference: TypeAlias = Literal["exposure_start", "exposure_centre", "exposure_end", "unknown"]
+Storage: TypeAlias = Literal["packets", "container"]
+SampleKind: TypeAlias = Literal["samples", "pose", "gaze", "hands"]
+SyncMode: TypeAlias = Literal["tic_sync", "subghz", "timecode", "utc"]
+SyncRole: TypeAlias = Literal["server", "client", "broadcaster", "receiver"]
+
+
+@dataclass(frozen=True, slots=True)
+class FileRef:
+    """One file of a recording, as it was when it was read.
+
+    ``digest`` is the hex blake3 of all bytes, or None where nobody asked for it yet.
+    """
+
+    path: Path
+    bytes: int
+    mtime_ns: int
+    digest: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The file's name without its folder."""
+        return self.path.name
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something an operator should know, in plain words.
+
+    ``code`` is stable and short (``gap``, ``dropped_frames``, ``no_sound``, ...); ``track`` names
+    the stream, empty for the recording as a whole; ``severe`` means that data is lost or unusable.
+    """
+
+    code: str
+    text: str
+    track: str = ""
+    severe: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VideoTrack:
+    """Pictures: when each was taken and where its bytes lie.
+
+    Parameters
+    ----------
+    name
+        Unique in the recording, such as ``rgb``, ``slam-left``, ``video``.
+    codec
+        FFmpeg's name: ``mjpeg``, ``hevc``, ``h264``, ``vp8``, ``rawvideo``...
+    width, height
+        Stored size [px], before rotation.
+    times_ns
+        ``(N,)`` device times in display order, non-decreasing.
+    index
+        ``(N,)`` of `FRAME_DTYPE`, in the same order.
+    storage
+        ``packets``: each frame's payload can be handed to the decoder as it is (from the last key
+        frame on). ``container``: decode through the file's container by ``pts``.
+    time_base
+        Seconds per unit of ``pts``, as (numerator, denominator).
+    stream_index
+        The container's stream; None for packets.
+    rotation_deg
+        Clockwise turn that makes the picture upright: 0, 90, 180, 270.
+    time_refers_to
+        What moment of the exposure the times mean.
+    rate_hz
+        Nominal rate, None when variable or unknown.
+    source
+        The device's own name of the stream (VRS ``214-1``; container ``0``).
+    pixel_format
+        For ``rawvideo``: FFmpeg's name; empty otherwise.
+    """
+
+    name: str
+    codec: str
+    width: int
+    height: int
+    times_ns: Int64
+    index: NDArray[np.void]
+    storage: Storage
+    time_base: tuple[int, int] = (1, 1_000_000_000)
+    stream_index: int | None = None
+    rotation_deg: int = 0
+    time_refers_to: TimeReference = "unknown"
+    rate_hz: float | None = None
+    source: str = ""
+    pixel_format: str = ""
+
+    kind = "video"
+
+    def __post_init__(self) -> None:
+        _own_times(self, "times_ns", ordered=True)
+        _own_table(self, "index", FRAME_DTYPE)
+        if len(self.times_ns) != len(self.index):
+            raise ValueError(f"{self.name}: {len(self.times_ns)} times, {len(self.index)} frames")
+        if self.rotation_deg not in (0, 90, 180, 270):
+            raise ValueError(f"{self.name}: rotation {self.rotation_deg} is no quarter turn")
+        if (self.storage == "container") != (self.stream_index is not None):
+            raise ValueError(f"{self.name}: a container track, and only it, has a stream index")
+
+    @property
+    def count(self) -> int:
+        """Number of frames."""
+        return len(self.times_ns)
+
+    @property
+    def first_ns(self) -> int | None:
+        """Device time of the first frame, None without frames."""
+        return int(self.times_ns[0]) if self.count else None
+
+    @property
+    def last_ns(self) -> int | None:
+        """Device time of the last frame, None without frames."""
+        return int(self.times_ns[-1]) if self.count else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AudioTrack:
+    """Sound: where its bytes lie and when its samples were taken.
+
+    Parameters
+    ----------
+    codec
+        FFmpeg's name: ``pcm_s32le``, ``opus``, ``aac``, ...
+    rate_hz
+        Nominal rate. The true one follows from the knots.
+    sample_count
+        Samples per channel over the whole track.
+    knots
+        ``(K, 2)`` int64: sample index, device time ns of that sample. Both strictly increase.
+        Between knots time is a straight line; a gap is two knots a sample apart.
+    blocks
+        ``(B,)`` of `BLOCK_DTYPE` for packets; None for a container.
+    muted
+        ``(B,)`` bool per block, or None where the device does not say.
+    """
+
+    name: str
+    codec: str
+    rate_hz: float
+    channels: int
+    sample_count: int
+    knots: Int64
+    storage: Storage
+    blocks: NDArray[np.void] | None = None
+    muted: NDArray[np.bool_] | None = None
+    stream_index: int | None = None
+    source: str = ""
+
+    kind = "audio"
+
+    def __post_init__(self) -> None:
+        knots = np.array(self.knots, np.int64, copy=True).reshape(-1, 2)
+        if (np.diff(knots, axis=0) <= 0).any():
+            raise ValueError(f"{self.name}: sample times must increase strictly")
+        if self.sample_count and not len(knots):
+            raise ValueError(f"{self.name}: {self.sample_count} samples and no time for any")
+        knots.setflags(write=False)
+        object.__setattr__(self, "knots", knots)
+        if self.blocks is not None:
+            _own_table(self, "blocks", BLOCK_DTYPE)
+        if (self.storage == "container") != (self.stream_index is not None):
+            raise ValueError(f"{self.name}: a container track, and only it, has a stream index")
+
+    @property
+    def count(self) -> int:
+        """Number of samples per channel."""
+        return self.sample_count
+
+    @property
+    def first_ns(self) -> int | None:
+        """Device time of the first sample, None without samples."""
+        return int(self.sample_times_ns(np.zeros(1, np.int64))[0]) if self.count else None
+
+    @property
+    def last_ns(self) -> int | None:
+        """Device time of the last sample, None without samples."""
+        last = np.array([self.sample_count - 1], np.int64)
+        return int(self.sample_times_ns(last)[0]) if self.count else None
+
+    def sample_times_ns(self, samples: Int64) -> Int64:
+        """Return the device times [ns] of the samples with these indices.
+
+        Beyond the last knot time goes on at the rate of the last two (nominal if there is one).
+        """
+        nominal = 1e9 / self.rate_hz
+        x, y = self.knots[:, 0], self.knots[:, 1]
+        if len(x) == 1:
+            from_first: Int64 = y[0] + np.rint((samples - x[0]) * nominal).astype(np.int64)
+            return from_first
+        i = np.clip(np.searchsorted(x, samples, side="right") - 1, 0, len(x) - 2)
+        step = (y[i + 1] - y[i]) / (x[i + 1] - x[i])
+        out: Int64 = y[i] + np.rint((samples - x[i]) * step).astype(np.int64)
+        return out
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of samples: its name and unit (``m/s^2``, ``rad``, ``1``)."""
+
+    name: str
+    unit: str = "1"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Samples:
+    """The rows of a `SampleTrack`.
+
+    Parameters
+    ----------
+    times_ns
+        ``(N,)`` device times as the device wrote them; where they go back, a `Problem` says so.
+    values
+        ``(N, k)`` float32 or float64; NaN where the device gave no value.
+    extra
+        Columns that are no floats: ``(N,)`` int64, uint8 or fixed-length UTF-8 bytes (``S``).
+    """
+
+    times_ns: Int64
+    values: NDArray[np.floating[Any]]
+    extra: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _own_times(self, "times_ns", ordered=False)
+        n = len(self.times_ns)
+        if self.values.ndim != 2 or len(self.values) != n:
+            raise ValueError(f"{n} times and values of shape {self.values.shape}")
+        for name, column in self.extra.items():
+            if column.shape != (n,):
+                raise ValueError(f"column {name} has shape {column.shape}, expected ({n},)")
+        object.__setattr__(self, "extra", MappingProxyType(dict(self.extra)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SampleTrack:
+    """Timed numbers: inertial, magnetic, pressure, location, poses, gaze, hands...
+
+    The rows are read when `read` is called, not before; ``count``, ``first_ns`` and ``last_ns``
+    are known at once.
+    """
+
+    name: str
+    sample_kind: SampleKind
+    columns: tuple[Column, ...]
+    count: int
+    first_ns: int | None
+    last_ns: int | None
+    read: Callable[[], Samples]
+    frame: str = ""
+    rate_hz: float | None = None
+    source: str = ""
+    location: bool = False  # tells where on Earth people were: left out unless asked for
+
+    @property
+    def kind(self) -> str:
+        """``samples``, ``pose``, ``gaze`` or ``hands``."""
+        return self.sample_kind
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PointCloud:
+    """Points of a frame.
+
+    Parameters
+    ----------
+    points_m
+        ``(N, 3)`` float64.
+    sigma_m
+        ``(N,)`` one sigma along the ray, or None.
+    extra
+        Further ``(N,)`` columns: ``inverse_distance_std``, ``uid``...
+    """
+
+    frame: str
+    points_m: Float64
+    normals: NDArray[np.floating[Any]] | None = None
+    colours: NDArray[np.uint8] | None = None
+    sigma_m: NDArray[np.floating[Any]] | None = None
+    extra: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.points_m.ndim != 2 or self.points_m.shape[1] != 3:
+            raise ValueError(f"points are (N, 3), got {self.points_m.shape}")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PointTrack:
+    """A point cloud that belongs to a recording, such as MPS semi-dense points."""
+
+    name: str
+    count: int
+    read: Callable[[], PointCloud]
+    frame: str = ""
+    source: str = ""
+
+    kind = "points"
+    first_ns: None = None
+    last_ns: None = None
+
+
+Track: TypeAlias = VideoTrack | AudioTrack | SampleTrack | PointTrack
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TimeMapping:
+    """Observations of another clock by the device: pairs of simultaneous times.
+
+    Parameters
+    ----------
+    mode
+        Which other clock: ``tic_sync`` (the server's device time), ``subghz``, ``timecode`` or
+        ``utc``.
+    pairs
+        ``(N, 2)`` int64: device time ns, other clock's time ns, in order of device time.
+    """
+
+    mode: SyncMode
+    pairs: Int64
+
+    def __post_init__(self) -> None:
+        pairs = np.array(self.pairs, np.int64, copy=True).reshape(-1, 2)
+        pairs.setflags(write=False)
+        object.__setattr__(self, "pairs", pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class UtcEstimate:
+    """Coarse wall-clock time of one device time, with an honest uncertainty.
+
+    ``sigma_s`` one sigma; ``source`` says where it comes from (``gps``, ``creation_time``, ...).
+    """
+
+    device_ns: int
+    utc_ns: int
+    sigma_s: float
+    source: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Recording:
+    """One take: what one device recorded without stopping, on one clock.
+
+    Parameters
+    ----------
+    id
+        Neutral and unique in the session: ``aria-1``, ``gopro-front``. Also names the clock.
+    device
+        The reader that opened it: ``aria``, ``gopro``, ``webcam``, or a third party's.
+    files
+        In order; tracks refer to them by index.
+    tracks
+        By name, in a stable order.
+    participant
+        Pseudonym of the wearer, or None.
+    role
+        What the device does in the session (``leader``, ``front``), or None.
+    calibration
+        The device's own calibration as JSON text, or None.
+    sync_role, shared_session_id, time_mappings
+        What the device knows of other clocks.
+    start_utc
+        Coarse wall-clock time, or None.
+    take
+        Sorting key of takes of one device that was restarted; 0 for the first.
+    extras
+        Small further facts, as JSON-able values (recording profile, firmware...).
+    """
+
+    id: str
+    device: str
+    files: tuple[FileRef, ...]
+    tracks: Mapping[str, Track]
+    model: str = ""
+    serial: str = ""
+    participant: str | None = None
+    role: str | None = None
+    calibration: str | None = None
+    sync_role: SyncRole | None = None
+    shared_session_id: str | None = None
+    time_mappings: tuple[TimeMapping, ...] = ()
+    start_utc: UtcEstimate | None = None
+    take: int = 0
+    problems: tuple[Problem, ...] = ()
+    extras: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, track in self.tracks.items():
+            if name != track.name:
+                raise ValueError(f"track '{track.name}' is filed under '{name}'")
+            if not name or "/" in name or name.startswith("."):
+                raise ValueError(f"'{name}' is no track name")
+        object.__setattr__(self, "tracks", MappingProxyType(dict(self.tracks)))
+        object.__setattr__(self, "extras", MappingProxyType(dict(self.extras)))
+
+    def of_kind(self, kind: str) -> Iterator[Track]:
+        """Yield the tracks of a kind: ``video``, ``audio``, ``samples``, ``pose``, ..."""
+        return (track for track in self.tracks.values() if track.kind == kind)
+
+    @property
+    def videos(self) -> tuple[VideoTrack, ...]:
+        """Its video tracks."""
+        return tuple(t for t in self.tracks.values() if isinstance(t, VideoTrack))
+
+    @property
+    def audios(self) -> tuple[AudioTrack, ...]:
+        """Its sound tracks."""
+        return tuple(t for t in self.tracks.values() if isinstance(t, AudioTrack))
+
+    @property
+    def first_ns(self) -> int | None:
+        """Earliest device time of any timed track."""
+        times = [t.first_ns for t in self.tracks.values() if t.first_ns is not None]
+        return min(times, default=None)
+
+    @property
+    def last_ns(self) -> int | None:
+        """Latest device time of any timed track."""
+        times = [t.last_ns for t in self.tracks.values() if t.last_ns is not None]
+        return max(times, default=None)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairEvidence:
+    """What two recordings' sounds say about their clocks.
+
+    ``t_reference = offset_ns + (1 + drift_ppm / 1e6) t_other`` for the longest segment, on the
+    two devices' clocks; ``maps`` holds one ``C_reference_other`` a segment, in order of time.
+
+    Parameters
+    ----------
+    score, score_needed
+        Raw score of the match and the least that is accepted.
+    runner_up
+        Score of the best other match, over the score: near 1 is ambiguous.
+    windows
+        How many windows agree.
+    window_times_ns, residuals_ns
+        ``(W,)`` centre of each window on the other's clock, and what the maps leave over.
+    """
+
+    reference: str
+    other: str
+    accepted: bool
+    reason: str
+    score: float
+    score_needed: float
+    runner_up: float = 0.0
+    windows: int = 0
+    ambiguous: bool = False
+    offset_ns: int | None = None
+    drift_ppm: float | None = None
+    sigma_ns: float | None = None
+    maps: tuple[ClockMap, ...] = ()
+    window_times_ns: Int64 = field(default_factory=lambda: np.zeros(0, np.int64))
+    residuals_ns: Float64 = field(default_factory=lambda: np.zeros(0))
+
+    @property
+    def jumps(self) -> tuple[tuple[int, int], ...]:
+        """``(at_ns, by_ns)`` of every break: time on the other's clock, leap of the reference."""
+        pairs = zip(self.maps, self.maps[1:], strict=False)
+        return tuple((b.range_ns[0], _leap(a, b)) for a, b in pairs)
+
+
+def _leap(before: ClockMap, after: ClockMap) -> int:
+    at = np.array([after.range_ns[0]], np.int64)
+    return int(_free(after).apply(at)[0] - _free(before).apply(at)[0])
+
+
+def _free(clock: ClockMap) -> ClockMap:
+    return replace(clock, limit_ns=None)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RecordingClock:
+    """A recording's clock on the session clock.
+
+    Parameters
+    ----------
+    maps
+        One ``C_session_recording`` a segment, in order of device time, valid ranges disjoint.
+    method
+        ``reference``, ``tic_sync``, ``subghz``, ``timecode``, ``utc``, ``sound``, ``manual``.
+    interval95_ms
+        Half width of the interval that holds the true clock with 95 % probability; None: unknown.
+    p_match
+        Probability that the recording belongs to the session; None where nothing calibrated it.
+    basis
+        What the numbers rest on, in words: ``402 windows, positions unknown``.
+    """
+
+    recording: str
+    maps: tuple[ClockMap, ...]
+    method: str
+    interval95_ms: float | None
+    p_match: float | None = None
+    residual_rms_ns: float = 0.0
+    basis: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.maps:
+            raise ValueError(f"{self.recording}: a clock needs at least one map")
+
+    def apply(self, t_ns: Int64) -> Int64:
+        """Carry device times [ns] to the session clock, each through its own segment."""
+        if len(self.maps) == 1:
+            return self.maps[0].apply(t_ns)
+        starts = np.array([m.range_ns[0] for m in self.maps[1:]], np.int64)
+        segment = np.searchsorted(starts, t_ns, side="right")
+        out = np.empty_like(t_ns)
+        for k, clock in enumerate(self.maps):
+            mine = segment == k
+            out[mine] = clock.apply(t_ns[mine])
+        return out
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SyncResult:
+    """All recordings of a session on one clock, with the evidence.
+
+    Parameters
+    ----------
+    reference
+        The recording whose device time is the session clock.
+    clocks
+        By recording, for all that could be placed.
+    unsynced
+        By recording, why it could not be placed and what to do, in words.
+    warnings
+        What the operator should know: fall-backs, missing hardware time...
+    """
+
+    reference: str
+    clocks: Mapping[str, RecordingClock]
+    pairs: tuple[PairEvidence, ...] = ()
+    unsynced: Mapping[str, str] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One spoken word on the session clock; start and end are None, never 0, where unknown."""
+
+    text: str
+    start_ns: int | None
+    end_ns: int | None
+    probability: float | None = None
+    speaker: str | None = None
+    device: str = ""
+    timing_source: str = ""
+    overlapped: bool = False
+
+
+def _own_times(record: object, name: str, *, ordered: bool) -> None:
+    """Take a read-only int64 copy of a field of times and, where asked, check its order."""
+    given = np.asarray(getattr(record, name))
+    if given.size and not np.issubdtype(given.dtype, np.integer):
+        raise TypeError(f"{name} must be integer nanoseconds, got {given.dtype}")
+    times = np.array(given, np.int64, copy=True).reshape(-1)
+    if ordered and (np.diff(times) < 0).any():
+        raise ValueError(f"{name} must not go back")
+    times.setflags(write=False)
+    object.__setattr__(record, name, times)
+
+
+def _own_table(record: object, name: str, dtype: np.dtype[Any]) -> None:
+    table = np.array(getattr(record, name), copy=True)
+    if table.dtype != dtype:
+        raise TypeError(f"{name} has type {table.dtype}, expected {dtype}")
+    table.setflags(write=False)
+    object.__setattr__(record, name, table)
