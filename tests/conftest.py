@@ -1,0 +1,17 @@
+"""Shared fixtures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+SHARED_DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Real recordings that are not part of this repository."""
+    if not SHARED_DATA.is_dir():
+        pytest.skip("real recordings (../shared/data) are not beside this checkout")
+    return SHARED_DATA
