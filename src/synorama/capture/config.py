@@ -1,0 +1,186 @@
+"""``rig.toml`` of a lab and ``session.toml`` of a session: what files alone cannot tell.
+
+``rig.toml`` says what a device is, by its serial number, for all sessions of a lab::
+
+    [[devices]]
+    serial = "C3441324567890"
+    name = "gopro-front"
+    role = "front"
+    picture_to_sound_skew_ms = 12.0
+
+``session.toml`` says what is particular to one session; its paths are relative to it::
+
+    [session]
+    id = "kitchen-07"
+    ignore = ["webcam/test.mp4"]
+
+    [[recordings]]
+    path = "helper/recording.vrs"
+    id = "helper"
+    participant = "P02"
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from synorama.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = [
+    "Device",
+    "RecordingEntry",
+    "Rig",
+    "SessionConfig",
+    "SessionEntry",
+    "find_rig",
+    "load_rig",
+    "load_session_config",
+    "session_toml",
+]
+
+Model = TypeVar("Model", bound="_Strict")
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$", max_length=64)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Device(_Strict):
+    """One device of the lab, known by its serial number."""
+
+    serial: str
+    name: Name
+    role: str | None = None
+    picture_to_sound_skew_ms: float | None = None
+
+
+class Rig(_Strict):
+    """The devices of a lab."""
+
+    devices: tuple[Device, ...] = ()
+
+    def by_serial(self, serial: str) -> Device | None:
+        """Return the device with this serial number."""
+        return next((d for d in self.devices if serial and d.serial == serial), None)
+
+
+class RecordingEntry(_Strict):
+    """What the operator says of one recording; ``path`` is any of its files."""
+
+    path: str
+    id: Name | None = None
+    role: str | None = None
+    participant: str | None = None
+    offset_s: float | None = None
+
+
+class SessionEntry(_Strict):
+    """What the operator says of the session as a whole."""
+
+    id: Name | None = None
+    ignore: tuple[str, ...] = ()
+
+
+class SessionConfig(_Strict):
+    """The content of a ``session.toml``."""
+
+    session: SessionEntry = SessionEntry()
+    recordings: tuple[RecordingEntry, ...] = ()
+
+
+def find_rig(folder: Path) -> Path | None:
+    """Return the ``rig.toml`` of the session folder or of the folder that holds it."""
+    places = (folder / "rig.toml", folder.resolve().parent / "rig.toml")
+    return next((p for p in places if p.is_file()), None)
+
+
+def load_rig(path: Path | None) -> Rig:
+    """Read a ``rig.toml``; an empty rig for None.
+
+    Raises
+    ------
+    ConfigError
+        It cannot be read, or says something that cannot be.
+    """
+    rig = Rig() if path is None else _load(path, Rig)
+    _refuse_twice(path, "serial", [d.serial for d in rig.devices])
+    _refuse_twice(path, "name", [d.name for d in rig.devices])
+    return rig
+
+
+def load_session_config(folder: Path) -> SessionConfig:
+    """Read the folder's ``session.toml``; an empty one where there is none.
+
+    Raises
+    ------
+    ConfigError
+        It cannot be read, or says something that cannot be.
+    """
+    path = folder / "session.toml"
+    if not path.is_file():
+        return SessionConfig()
+    config = _load(path, SessionConfig)
+    _refuse_twice(path, "path", [r.path for r in config.recordings])
+    _refuse_twice(path, "id", [r.id for r in config.recordings if r.id])
+    for entry in config.recordings:
+        if not (folder / entry.path).exists():
+            raise ConfigError(
+                f"it names the recording '{entry.path}', which is not there",
+                path=path,
+                hint="correct the path, or remove the entry",
+            )
+    return config
+
+
+def session_toml(session_id: str, entries: Sequence[RecordingEntry]) -> str:
+    """Write a ``session.toml`` that says what was found, for the operator to complete."""
+    lines = ["# Written by synorama inspect --write. Paths are relative to this file.", ""]
+    lines += ["[session]", f"id = {_quoted(session_id)}", "ignore = []"]
+    for entry in entries:
+        lines += ["", "[[recordings]]"]
+        lines += [f"{k} = {_quoted(v)}" for k, v in entry if isinstance(v, str)]
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(text: str) -> str:
+    """Write a TOML basic string."""
+    plain = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + "".join(c if c >= " " and c != "\x7f" else f"\\u{ord(c):04x}" for c in plain) + '"'
+
+
+def _load(path: Path, model: type[Model]) -> Model:
+    try:
+        return model.model_validate(_parse(path))
+    except ValidationError as error:
+        raise ConfigError(_first_fault(error), path=path, hint="correct the file") from error
+
+
+def _parse(path: Path) -> dict[str, Any]:
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"it is no readable TOML: {error}", path=path) from error
+
+
+def _first_fault(error: ValidationError) -> str:
+    fault = error.errors()[0]
+    where = ".".join(str(part) for part in fault["loc"])
+    return f"'{where}': {fault['msg'].lower()}"
+
+
+def _refuse_twice(path: Path | None, what: str, values: Sequence[str]) -> None:
+    double = next((v for k, v in enumerate(values) if v in values[:k]), None)
+    if double is not None:
+        raise ConfigError(f"the {what} '{double}' is given twice", path=path)
