@@ -1,0 +1,167 @@
+"""What a person sees in a terminal: tables, progress, errors; and the one JSON document."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from synorama.errors import SynoramaError
+
+if TYPE_CHECKING:
+    from synorama.records import RecordingClock, SyncResult
+
+__all__ = [
+    "clock_facts",
+    "error_document",
+    "print_error",
+    "print_json",
+    "print_lines",
+    "print_table",
+    "progress_bar",
+    "seconds_text",
+    "size_text",
+    "sync_rows",
+    "warn",
+]
+
+Report = Callable[[str, int, int], None]
+
+
+def print_json(document: Mapping[str, Any]) -> None:
+    """Print the one JSON document of a command on stdout."""
+    sys.stdout.write(json.dumps(document, indent=2, allow_nan=False) + "\n")
+
+
+def print_lines(*lines: str) -> None:
+    """Print lines on stdout as they are."""
+    sys.stdout.write("".join(line + "\n" for line in lines))
+
+
+def warn(text: str) -> None:
+    """Print a warning on stderr."""
+    sys.stderr.write(f"warning: {text}\n")
+
+
+def print_error(error: SynoramaError) -> None:
+    """Print a known error on stderr: what is wrong, then what to do."""
+    sys.stderr.write(f"error: {error}\n")
+    if error.hint:
+        sys.stderr.write(f"  hint: {error.hint}\n")
+
+
+def error_document(error: SynoramaError) -> dict[str, Any]:
+    """Return a known error as the JSON document that a machine reads in place of the result."""
+    return {
+        "error": {
+            "type": type(error).__name__,
+            "message": error.message,
+            "path": error.path,
+            "hint": error.hint,
+        }
+    }
+
+
+def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a plain table: columns as wide as their content, so that it pastes anywhere."""
+    widths = [max(len(row[k]) for row in (head, *rows)) for k in range(len(head))]
+    for row in (head, *rows):
+        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        print_lines(line.rstrip())
+
+
+@contextmanager
+def progress_bar(*, shown: bool) -> Iterator[Report]:
+    """Show on stderr how far each stage is; nothing where nobody looks."""
+    if not (shown and sys.stderr.isatty()):
+        yield lambda *_: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description:<10}"), BarColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        tasks: dict[str, Any] = {}
+
+        def report(stage: str, done: int, total: int) -> None:
+            if stage not in tasks:
+                tasks[stage] = progress.add_task(stage, total=total)
+            progress.update(tasks[stage], completed=done, total=total)
+
+        yield report
+
+
+# --- numbers in words ------------------------------------------------------------------------
+
+
+def size_text(count: int) -> str:
+    """Return a number of bytes as a person reads it."""
+    size = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} TB"
+
+
+def seconds_text(seconds: float, within_ms: float | None) -> str:
+    """Return signed seconds with no more digits than the interval supports."""
+    if within_ms is None:
+        return f"{seconds:+.0f}"
+    digits = 9 if within_ms <= 0 else math.ceil(-math.log10(within_ms / 1000) - 1e-9)
+    return f"{seconds:+.{min(max(digits, 0), 9)}f}"
+
+
+def _interval_text(within_ms: float | None) -> str:
+    return "-" if within_ms is None else f"{float(f'{within_ms:.2g}'):g} ms"
+
+
+def _probability_text(p: float | None) -> str:
+    if p is None:
+        return "-"
+    return ">0.99" if p > 0.99 else f"{p:.2f}"
+
+
+def clock_facts(clock: RecordingClock, start_ns: int | None) -> dict[str, Any]:
+    """Return a recording's clock as JSON-able values; the offset holds at its first time.
+
+    ``offset_s`` is session time minus device time.
+    """
+    first = clock.maps[0]
+    at = first.range_ns[0] if start_ns is None else start_ns
+    offset_ns = int(first.apply(max(at, first.range_ns[0]))) - max(at, first.range_ns[0])
+    longest = max(clock.maps, key=lambda m: m.range_ns[1] - m.range_ns[0])
+    middle = sum(longest.range_ns) // 2
+    return {
+        "recording": clock.recording,
+        "offset_s": offset_ns / 1e9,
+        "drift_ppm": round(longest.drift_ppm(middle), 3),
+        "interval95_ms": clock.interval95_ms,
+        "p_match": clock.p_match,
+        "method": clock.method,
+        "basis": clock.basis,
+        "segments": len(clock.maps),
+    }
+
+
+def sync_rows(result: SyncResult, starts_ns: Mapping[str, int | None]) -> list[list[str]]:
+    """Return the rows of the table of clocks, the reference first."""
+    names = sorted(result.clocks, key=lambda name: (name != result.reference, name))
+    rows = []
+    for name in names:
+        facts = clock_facts(result.clocks[name], starts_ns.get(name))
+        is_reference = name == result.reference
+        rows.append(
+            [
+                name,
+                "0" if is_reference else seconds_text(facts["offset_s"], facts["interval95_ms"]),
+                "0" if is_reference else f"{facts['drift_ppm']:+.1f}",
+                "-" if is_reference else _interval_text(facts["interval95_ms"]),
+                _probability_text(facts["p_match"]),
+                facts["basis"] or facts["method"],
+            ]
+        )
+    return rows

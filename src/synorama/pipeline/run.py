@@ -1,0 +1,195 @@
+"""Running stages: which are stale, what must be redone, what happened."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Literal
+
+from synorama.errors import UsageError
+from synorama.pipeline.stages import STAGES, Progress, Stage
+from synorama.pipeline.workspace import Workspace, append_journal, locked, read_journal, writing
+from synorama.records import SyncResult
+
+__all__ = ["Outcome", "StageRun", "process", "status"]
+
+
+@dataclass(frozen=True, slots=True)
+class StageRun:
+    """What happened to a stage: done now, up to date from before, or stale and not run."""
+
+    name: str
+    state: Literal["done", "up-to-date", "stale"]
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What `process` leaves: the session file, its stages and the clocks.
+
+    ``starts_ns`` holds each recording's first device time.
+    """
+
+    session: Path
+    stages: tuple[StageRun, ...]
+    sync: SyncResult | None
+    starts_ns: Mapping[str, int | None]
+
+
+def process(
+    work: Workspace,
+    *,
+    only: str | None = None,
+    start: str | None = None,
+    progress: Progress | None = None,
+) -> Outcome:
+    """Bring a session up to date: run the stages that are stale, in order.
+
+    Parameters
+    ----------
+    only
+        Run this one stage whether stale or not, and no other.
+    start
+        Redo from this stage on, even what is up to date.
+    progress
+        Called with stage name, done and total.
+
+    Raises
+    ------
+    SynoramaError
+        The first stage that fails; what was done before stays done.
+    """
+    for name in (only, start):
+        _check_stage(name)
+    report = progress or (lambda *_: None)
+    with locked(work):
+        runs = [_run(work, stage, only, start, report) for stage in STAGES]
+    return Outcome(work.session, tuple(runs), _sync_result(work), _starts_ns(work))
+
+
+def status(work: Workspace) -> tuple[StageRun, ...]:
+    """Tell for each stage whether it is up to date, without running any."""
+    last = read_journal(work)
+    keys = stage_keys(work)
+    return tuple(
+        StageRun(
+            stage.name,
+            "up-to-date" if is_fresh(work, stage, keys, last) else "stale",
+            float(last.get(stage.name, {}).get("seconds", 0.0)),
+        )
+        for stage in STAGES
+    )
+
+
+def _check_stage(name: str | None) -> None:
+    names = [stage.name for stage in STAGES]
+    if name is not None and name not in names:
+        raise UsageError(f"there is no stage '{name}'", hint="stages are: " + ", ".join(names))
+
+
+def _run(
+    work: Workspace, stage: Stage, only: str | None, start: str | None, progress: Progress
+) -> StageRun:
+    last = read_journal(work)
+    keys = stage_keys(work)
+    fresh = is_fresh(work, stage, keys, last)
+    forced = stage.name == only or (start is not None and _not_before(stage.name, start))
+    if (fresh and not forced) or (only is not None and stage.name != only):
+        seconds = float(last.get(stage.name, {}).get("seconds", 0.0)) if fresh else 0.0
+        return StageRun(stage.name, "up-to-date" if fresh else "stale", seconds)
+    _check_needs(work, stage, keys, last)
+    return _run_now(work, stage, keys[stage.name], progress)
+
+
+def _run_now(work: Workspace, stage: Stage, key: str, progress: Progress) -> StageRun:
+    began, clock = time.time(), time.perf_counter()
+    with writing(work):
+        stage.result(work).parent.mkdir(parents=True, exist_ok=True)
+        stage.run(work, progress)
+        seconds = round(time.perf_counter() - clock, 3)
+        line = {
+            "stage": stage.name,
+            "key": key,
+            "version": stage.version,
+            "libraries": library_versions(stage.libraries),
+            "began_utc": _utc(began),
+            "ended_utc": _utc(time.time()),
+            "seconds": seconds,
+        }
+        append_journal(work, line)
+    return StageRun(stage.name, "done", seconds)
+
+
+def _not_before(name: str, start: str) -> bool:
+    names = [stage.name for stage in STAGES]
+    return names.index(name) >= names.index(start)
+
+
+def _check_needs(
+    work: Workspace, stage: Stage, keys: Mapping[str, str], last: Mapping[str, Any]
+) -> None:
+    by_name = {s.name: s for s in STAGES}
+    missing = [n for n in stage.needs if not is_fresh(work, by_name[n], keys, last)]
+    if missing:
+        raise UsageError(
+            f"stage '{stage.name}' needs '{missing[0]}', which is not up to date",
+            path=work.folder,
+            hint=f"run all stages, or --only {missing[0]} first",
+        )
+
+
+def is_fresh(
+    work: Workspace, stage: Stage, keys: Mapping[str, str], last: Mapping[str, Any]
+) -> bool:
+    line = last.get(stage.name)
+    return line is not None and line["key"] == keys[stage.name] and stage.result(work).is_file()
+
+
+def stage_keys(work: Workspace) -> dict[str, str]:
+    """Return the present key of every stage: a digest of all that its result depends on."""
+    import blake3
+
+    keys: dict[str, str] = {}
+    for stage in STAGES:
+        facts = {
+            "stage": [stage.name, stage.version],
+            "needs": [keys[name] for name in stage.needs],
+            "libraries": library_versions(stage.libraries),
+            "inputs": stage.inputs(work),
+        }
+        text = json.dumps(facts, sort_keys=True, default=str)
+        keys[stage.name] = blake3.blake3(text.encode()).hexdigest()
+    return keys
+
+
+def library_versions(names: Sequence[str]) -> dict[str, str]:
+    return {name: _version(name) for name in names}
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "missing"
+
+
+def _utc(seconds: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
+
+
+def _sync_result(work: Workspace) -> SyncResult | None:
+    from synorama.session import read_sync
+
+    part = work.part("sync")
+    return read_sync(part) if part.is_file() else None
+
+
+def _starts_ns(work: Workspace) -> dict[str, int | None]:
+    from synorama.session import read_ingest
+
+    part = work.part("ingest")
+    return {r.id: r.first_ns for r in read_ingest(part)} if part.is_file() else {}
