@@ -206,6 +206,8 @@ class AudioTrack:
         ``(B,)`` of `BLOCK_DTYPE` for packets; None for a container.
     muted
         ``(B,)`` bool per block, or None where the device does not say.
+    stereo_pairs
+        Opus packets only: how many pairs of channels, the first ones, are coded together.
     """
 
     name: str
@@ -219,6 +221,7 @@ class AudioTrack:
     muted: NDArray[np.bool_] | None = None
     stream_index: int | None = None
     source: str = ""
+    stereo_pairs: int = 0
 
     kind = "audio"
 

@@ -1,1 +1,1 @@
-"""."""
+"""Decoding: sound, pictures and packets from the bytes that records point to."""

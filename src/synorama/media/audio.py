@@ -1,0 +1,219 @@
+"""Sound of a recording: exact samples by index, and one channel on a uniform grid.
+
+An `AudioTrack` states the device time of every sample index. What an index means is settled
+here, for adapters and readers alike: it counts the samples that the decoder delivers, in order,
+over all files of the recording. For containers FFmpeg delivers them after removing priming and
+padding (see `synorama.media.audio_container`); the knots of the track say where they belong, and
+agree with the presentation times of the decoded frames.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from synorama.errors import NoSoundError
+from synorama.media.audio_container import decode_frames, decode_span
+from synorama.media.audio_packets import decode_blocks, decode_packet_span
+from synorama.media.resample import UniformGrid, continuous_runs
+from synorama.media.source import MediaSource, as_sources
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from synorama.records import AudioTrack
+
+    Float32 = NDArray[np.float32]
+
+__all__ = ["MonoSound", "read_audio", "read_mono"]
+
+NS_PER_S = 1_000_000_000
+LOUDNESS = 1000.0  # root mean square that a `MonoSound` is scaled to
+STAGING = 1024.0  # float16 keeps 11 bits of every sample from 6e-8 of full scale on
+FEED = 1 << 16  # samples that go through the resampler at a time
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MonoSound:
+    """One channel of sound on a uniform grid of its device's clock.
+
+    Parameters
+    ----------
+    name
+        The recording, which also names the clock.
+    start_ns
+        Device time of the first sample; sample ``k`` is at ``start_ns + k / rate_hz``.
+    rate_hz
+        Rate of the grid.
+    samples
+        ``(N,)`` int16, scaled to a common loudness; holes are zeros.
+    """
+
+    name: str
+    start_ns: int
+    rate_hz: int
+    samples: NDArray[np.int16]
+
+    @property
+    def duration_s(self) -> float:
+        """How long it is."""
+        return len(self.samples) / self.rate_hz
+
+    def time_ns(self, since_start_s: float) -> int:
+        """Return the device time [ns] of a moment given in seconds since the first sample."""
+        return self.start_ns + round(since_start_s * NS_PER_S)
+
+
+def read_audio(
+    files: Sequence[Path | MediaSource], track: AudioTrack, first: int, count: int
+) -> Float32:
+    """Decode the samples ``first .. first + count`` of a track.
+
+    Parameters
+    ----------
+    files
+        All files of the recording, in its order.
+    track
+        One of the recording's sound tracks.
+    first, count
+        Sample indices; what lies outside the track is left out.
+
+    Returns
+    -------
+    ndarray
+        ``(n, channels)`` float32, full scale 1; n is ``count`` but for the ends of the track.
+
+    Raises
+    ------
+    UndecodableError
+        The bytes do not decode.
+    """
+    first, end = max(first, 0), min(first + count, track.sample_count)
+    if end <= first:
+        return np.zeros((0, track.channels), np.float32)
+    read = decode_span if track.storage == "container" else decode_packet_span
+    return read(as_sources(files), track, first, end - first)
+
+
+def read_mono(
+    files: Sequence[Path | MediaSource],
+    track: AudioTrack,
+    *,
+    name: str = "",
+    rate_hz: int = 16_000,
+) -> MonoSound:
+    """Decode a whole track once, streaming, to one channel on a uniform grid.
+
+    Stereo is averaged (one side is taken where the sides cancel); of more microphones, which lie
+    apart and would blur each other, the first that works is taken. NaN counts as silence.
+
+    Parameters
+    ----------
+    files
+        All files of the recording, in its order.
+    name
+        Name of the recording's clock.
+    rate_hz
+        Rate of the grid.
+
+    Raises
+    ------
+    NoSoundError
+        The track has no samples.
+    UndecodableError
+        Nothing of it decodes.
+    """
+    sources = as_sources(files)
+    if not track.sample_count:
+        raise NoSoundError(
+            f"track '{track.name}' has no samples",
+            path=sources[0].path if sources else None,
+            hint="check that the microphone was on",
+        )
+    grid = UniformGrid(continuous_runs(track), track.rate_hz, rate_hz)
+    pieces: list[NDArray[np.float16]] = []
+    for first, samples in _fed(_one_channel(_decoded(sources, track))):
+        pieces.extend(_staged(piece) for piece in grid.push(first, samples))
+    pieces.extend(_staged(piece) for piece in grid.finish())
+    return MonoSound(name, grid.start_ns, rate_hz, _to_int16(pieces))
+
+
+def _decoded(sources: tuple[MediaSource, ...], track: AudioTrack) -> Iterator[tuple[int, Float32]]:
+    """Yield ``(sample index, (n, channels))`` in order."""
+    if track.storage == "packets":
+        yield from decode_blocks(sources, track)
+        return
+    assert track.stream_index is not None  # the record checks it
+    index = 0
+    for frame in decode_frames(sources, track.stream_index):
+        yield index, frame.samples
+        index += len(frame.samples)
+
+
+def _one_channel(blocks: Iterator[tuple[int, Float32]]) -> Iterator[tuple[int, Float32]]:
+    """Mix down; how is decided at the first block that is not silent."""
+    weights: Float32 | None = None
+    for first, samples in blocks:
+        if weights is None or len(weights) != samples.shape[1]:
+            weights = _mix(samples)
+        mixed = samples @ weights if weights is not None else np.zeros(len(samples), np.float32)
+        yield first, mixed
+
+
+def _mix(samples: Float32) -> Float32 | None:
+    """Return the channels' weights, or None as long as there is nothing to hear."""
+    channels = samples.shape[1]
+    power = np.mean(np.square(samples), axis=0) if len(samples) else np.zeros(channels)
+    if not power.any():
+        return None
+    weights = np.zeros(channels, np.float32)
+    if channels <= 2:
+        weights[:] = 1 / channels
+        cancels = float(np.mean(np.square(samples @ weights))) < 0.02 * float(power.mean())
+        if not cancels:
+            return weights
+        weights[:] = 0
+    working = power >= 0.1 * np.median(power[power > 0])
+    weights[int(np.argmax(working))] = 1
+    return weights
+
+
+def _fed(blocks: Iterator[tuple[int, Float32]]) -> Iterator[tuple[int, Float32]]:
+    """Join blocks that follow each other to pieces large enough to be worth resampling."""
+    held: list[Float32] = []
+    start = length = 0
+    for first, samples in blocks:
+        if held and (first != start + length or length >= FEED):
+            yield start, np.concatenate(held)
+            held, length = [], 0
+        if not held:
+            start = first
+        held.append(samples)
+        length += len(samples)
+    if held:
+        yield start, np.concatenate(held)
+
+
+def _staged(piece: Float32) -> NDArray[np.float16]:
+    scaled = np.clip(piece * np.float32(STAGING), -65_000, 65_000)
+    return np.asarray(scaled, np.float16)
+
+
+def _to_int16(pieces: list[NDArray[np.float16]]) -> NDArray[np.int16]:
+    """Scale to the common loudness, giving the pieces' memory back on the way."""
+    total = sum(len(p) for p in pieces)
+    power = sum(float(np.sum(np.square(p.astype(np.float32)))) for p in pieces)
+    loud = sum(int(np.count_nonzero(p)) for p in pieces)
+    gain = np.float32(LOUDNESS / np.sqrt(power / loud)) if power > 0 else np.float32(0)
+    out = np.zeros(total, np.int16)
+    end = total
+    while pieces:
+        piece = pieces.pop().astype(np.float32) * gain
+        out[end - len(piece) : end] = np.clip(np.rint(piece), -32_767, 32_767).astype(np.int16)
+        end -= len(piece)
+    out.setflags(write=False)
+    return out

@@ -1,0 +1,277 @@
+"""Sound inside containers (mp4, webm, wav...): decoded frames in order, through one decoder.
+
+The rule that adapters and decoder share: **sample index counts the samples that FFmpeg delivers**,
+after it removed priming and padding (skip-samples side data, edit lists, Opus pre-skip). The
+files of one recording, such as chapters, go through one decoder, so that the seams are exact. A
+packet that cannot be decoded counts as silence of its duration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from synorama.errors import NoSoundError, UndecodableError
+from synorama.media.source import MediaSource
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from synorama.records import AudioTrack
+
+    Int64 = NDArray[np.int64]
+    Float32 = NDArray[np.float32]
+
+__all__ = ["SoundFrame", "decode_frames", "decode_span", "to_float"]
+
+PREROLL_NS = 300_000_000  # Opus wants 80 ms, AAC two frames, MP3 its bit reservoir
+NS_PER_S = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SoundFrame:
+    """One decoded frame.
+
+    Parameters
+    ----------
+    samples
+        ``(n, channels)`` float32, full scale 1.
+    pts_ns
+        The container's own presentation time of the first sample; None where it has none.
+    file
+        Which of the files it came from.
+    exact
+        Whether the time base resolves single samples.
+    """
+
+    samples: Float32
+    pts_ns: int | None
+    file: int = 0
+    exact: bool = True
+
+
+def decode_frames(
+    sources: Sequence[MediaSource], stream_index: int, start: tuple[int, int] | None = None
+) -> Iterator[SoundFrame]:
+    """Decode the sound of all files in order through one decoder.
+
+    Parameters
+    ----------
+    stream_index
+        The container's stream.
+    start
+        ``(file, pts_ns)``: begin at the last packet before this time; None: at the beginning.
+
+    Raises
+    ------
+    NoSoundError
+        The stream is not there or is no sound.
+    UndecodableError
+        Not one packet can be decoded.
+    """
+    first_file, first_ns = start or (0, None)
+    decoder: Any = None
+    good = bad = 0
+    with ExitStack() as opened:  # the decoder lives as long as the container it came from
+        for k in range(first_file, len(sources)):
+            container = opened.enter_context(sources[k].open())
+            stream = _sound_stream(container, stream_index, sources[k])
+            if decoder is None:
+                decoder = stream.codec_context
+                if first_ns is not None:
+                    _seek(container, stream, first_ns)
+            for packet in _packets(container, stream, last=k == len(sources) - 1):
+                frames = _decode(decoder, packet)
+                good, bad = good + bool(frames), bad + (frames is None)
+                yield from _as_sound(frames, packet, stream, k)
+    if bad and not good:
+        raise UndecodableError(
+            f"none of the {bad} packets of sound can be decoded",
+            path=sources[0].path,
+            hint="play the file; if no player can, restore it from its original",
+        )
+
+
+def decode_span(
+    sources: Sequence[MediaSource], track: AudioTrack, first: int, count: int
+) -> Float32:
+    """Decode the samples ``first .. first + count`` of a track; ``(n, channels)`` float32.
+
+    Less than ``count`` come back where the sound ends early. Where a frame's time tells its index,
+    decoding begins shortly before the span; else (Vorbis in Matroska) at the beginning.
+    """
+    assert track.stream_index is not None  # the record checks it
+    out = np.zeros((count, track.channels), np.float32)
+    filled = 0
+    for index, samples in _indexed(sources, track, first):
+        if index >= first + count:
+            break
+        lo, hi = max(index, first), min(index + len(samples), first + count)
+        if hi > lo:
+            out[lo - first : hi - first] = samples[lo - index : hi - index]
+            filled = hi - first
+    return out[:filled]
+
+
+def _indexed(
+    sources: Sequence[MediaSource], track: AudioTrack, first: int
+) -> Iterator[tuple[int, Float32]]:
+    """Yield ``(sample index, samples)`` from before ``first`` on."""
+    assert track.stream_index is not None
+    bases = _file_starts_ns(sources)
+    start = _start_for(track, bases, first)
+    index: int | None = 0 if start is None else None
+    if start is not None:
+        grid = _frame_grid(sources, track.stream_index)
+        if grid is None:
+            start, index = None, 0
+    for frame in decode_frames(sources, track.stream_index, start):
+        if index is None:
+            if frame.pts_ns is None:
+                continue
+            index = _snap(index_at(track, frame.pts_ns + bases[frame.file]), grid)
+        yield index, frame.samples
+        index += len(frame.samples)
+
+
+def _start_for(track: AudioTrack, bases: Sequence[int], first: int) -> tuple[int, int] | None:
+    """Return the file and its own time at which decoding should begin; None: the beginning."""
+    target = int(track.sample_times_ns(np.array([first], np.int64))[0]) - PREROLL_NS
+    k = int(np.searchsorted(np.asarray(bases), target, side="right")) - 1
+    if k < 0 or (k == 0 and target - bases[0] <= PREROLL_NS):
+        return None
+    return k, target - bases[k]
+
+
+def _file_starts_ns(sources: Sequence[MediaSource]) -> list[int]:
+    """Return where each file begins: the sum of the earlier ones' video durations."""
+    starts = [0]
+    for source in sources[:-1]:
+        with source.open() as container:
+            starts.append(starts[-1] + _duration_ns(container))
+    return starts
+
+
+def _duration_ns(container: Any) -> int:
+    for stream in container.streams.video:
+        if stream.duration:
+            return _to_ns(stream.duration, stream.time_base)
+    return int(container.duration or 0) * 1000
+
+
+def _frame_grid(sources: Sequence[MediaSource], stream_index: int) -> tuple[int, int] | None:
+    """Return ``(frame length, first frame's length)``; ``(1, 0)`` where times are exact.
+
+    None where neither exact times nor a constant frame length tell a frame's index.
+    """
+    lengths: list[int] = []
+    for frame in decode_frames(sources, stream_index):
+        if frame.exact:
+            return 1, 0
+        lengths.append(len(frame.samples))
+        if len(lengths) == 12:
+            break
+    if len(lengths) < 3 or len(set(lengths[1:])) != 1:
+        return None
+    return lengths[1], lengths[0]
+
+
+def _snap(index: float, grid: tuple[int, int] | None) -> int:
+    step, phase = grid or (1, 0)
+    return round((index - phase) / step) * step + phase
+
+
+def index_at(track: AudioTrack, t_ns: int) -> float:
+    """Return the (fractional) index of the sample taken at device time ``t_ns``."""
+    knots = track.knots
+    k = int(
+        np.clip(np.searchsorted(knots[:, 1], t_ns, side="right") - 1, 0, max(len(knots) - 2, 0))
+    )
+    rate = track.rate_hz / NS_PER_S
+    if len(knots) > 1:
+        step = knots[k + 1] - knots[k]
+        rate = float(step[0]) / float(step[1])
+    return float(knots[k, 0]) + float(t_ns - int(knots[k, 1])) * rate
+
+
+def _sound_stream(container: Any, stream_index: int, source: MediaSource) -> Any:
+    streams = container.streams
+    if stream_index >= len(streams) or streams[stream_index].type != "audio":
+        raise NoSoundError(
+            f"stream {stream_index} is not there or is no sound",
+            path=source.path,
+            hint="inspect the file again: it is not the file that was read before",
+        )
+    return streams[stream_index]
+
+
+def _seek(container: Any, stream: Any, t_ns: int) -> None:
+    num, den = stream.time_base.numerator, stream.time_base.denominator
+    container.seek(max(t_ns, 0) * den // (NS_PER_S * num), stream=stream, backward=True)
+
+
+def _packets(container: Any, stream: Any, *, last: bool) -> Iterator[Any]:
+    """Yield a file's packets; the empty one that flushes the decoder only after the last file."""
+    import av
+
+    packets = container.demux(stream)
+    while True:
+        try:
+            packet = next(packets, None)
+        except av.FFmpegError:  # the file breaks off: what came before is good
+            return
+        if packet is None:
+            return
+        if packet.size or last:
+            yield packet
+
+
+def _decode(decoder: Any, packet: Any) -> list[Any] | None:
+    """Return the packet's frames, or None where it cannot be decoded."""
+    import av
+
+    try:
+        return list(decoder.decode(packet if packet.size else None))
+    except av.FFmpegError:
+        return None
+
+
+def _as_sound(
+    frames: list[Any] | None, packet: Any, stream: Any, file: int
+) -> Iterator[SoundFrame]:
+    exact = (stream.time_base.denominator // stream.time_base.numerator) % stream.rate == 0
+    if frames is None:
+        seconds = float((packet.duration or 0) * packet.time_base)
+        silence = np.zeros((round(seconds * stream.rate), stream.channels), np.float32)
+        yield SoundFrame(silence, _pts_ns(packet), file, exact)
+        return
+    for frame in frames:
+        yield SoundFrame(to_float(frame), _pts_ns(frame), file, exact)
+
+
+def _pts_ns(timed: Any) -> int | None:
+    if timed.pts is None or timed.time_base is None:
+        return None
+    return _to_ns(timed.pts, timed.time_base)
+
+
+def _to_ns(ticks: int, time_base: Any) -> int:
+    scaled = ticks * time_base.numerator * NS_PER_S
+    den = int(time_base.denominator)
+    return int((2 * scaled + den) // (2 * den))
+
+
+def to_float(frame: Any) -> Float32:
+    """Return a decoded frame as ``(n, channels)`` float32, full scale 1, NaN and inf as 0."""
+    raw = frame.to_ndarray()
+    rows = raw if frame.format.is_planar else raw.reshape(-1, len(frame.layout.channels)).T
+    if rows.dtype.kind == "u":
+        rows = (rows.astype(np.float32) - 128.0) / 128.0
+    elif rows.dtype.kind == "i":
+        rows = rows / np.float32(2 ** (8 * rows.dtype.itemsize - 1))
+    samples = np.ascontiguousarray(rows.T, np.float32)
+    return np.nan_to_num(samples, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
