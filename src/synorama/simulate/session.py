@@ -1,0 +1,193 @@
+"""A whole session: who records, when, on which clock, and where the files go."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from synorama.errors import UsageError
+from synorama.simulate.aria import FULL, SMALL, Glasses, write_glasses
+from synorama.simulate.clocks import randomness, steady_clock
+from synorama.simulate.output import whole_folder
+from synorama.simulate.sound import Hearing, Sound
+from synorama.simulate.truth import RecordingTruth, write_truth
+from synorama.timebase import NS_PER_S
+
+__all__ = ["LEAST_SECONDS", "Size", "simulate"]
+
+Size = Literal["small", "full"]
+Progress = Callable[[str, float], None]
+
+LEAST_SECONDS = 4.0
+START_EPOCH_S = 1_735_725_600  # 2025-01-01 10:00 UTC; nothing here happened at any real time
+TRUTH = "truth.json"
+LEADER, HELPER = "leader", "helper"
+EARLY_OR_LATE_S = 3.0  # most by which a device starts before or after the leader
+GLASSES_DRIFT_PPM = 30.0
+CAMERA_DRIFT_PPM = 100.0
+
+
+def simulate(
+    out: Path,
+    *,
+    seed: int = 0,
+    seconds: float = 60.0,
+    size: Size = "small",
+    progress: Progress | None = None,
+) -> Path:
+    """Write a session of two glasses, two GoPros and a webcam, and what is true of it.
+
+    The folder appears whole or not at all. The same seed gives the same bytes on the same machine
+    with the same versions of the libraries.
+
+    Parameters
+    ----------
+    out
+        The folder to make; it must not exist.
+    seed
+        Decides everything that is random.
+    seconds
+        Length of the session; at least 4.
+    size
+        ``full``: pictures of the sizes that the devices record; ``small``: tiny ones.
+    progress
+        Called with the name of a device and the share of the session that is written.
+
+    Returns
+    -------
+    The path of ``truth.json`` in the new folder.
+
+    Raises
+    ------
+    UsageError
+        The session is too short, or the size is none of the two.
+    OutputExistsError, OutputNotWritableError, DiskFullError
+        The folder could not be made.
+    """
+    if not seconds >= LEAST_SECONDS:
+        raise UsageError(
+            f"a session of {seconds} s is too short to be of use",
+            hint=f"give at least {LEAST_SECONDS:g} seconds",
+        )
+    if size not in ("small", "full"):
+        raise UsageError(f"there is no size '{size}'", hint="give 'small' or 'full'")
+    with whole_folder(out) as draft:
+        _write(draft, _plan(seed, seconds, size), progress or _silent)
+    return out / TRUTH
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What all devices of the session share."""
+
+    seed: int
+    seconds: float
+    size: Size
+    start_ns: int
+    shared_session_id: str
+
+    def random(self, *part: str) -> np.random.Generator:
+        return randomness(self.seed, *part)
+
+    def begin_ns(self, name: str) -> int:
+        """Return the session time at which a device starts: people do not press at once."""
+        spread = EARLY_OR_LATE_S * min(1.0, self.seconds / 60.0)
+        late_s = 0.0 if name == LEADER else self.random(name, "start").uniform(-spread, spread)
+        return self.start_ns + round(late_s * NS_PER_S)
+
+
+def _plan(seed: int, seconds: float, size: Size) -> _Plan:
+    rng = randomness(seed, "session")
+    return _Plan(
+        seed,
+        seconds,
+        size,
+        start_ns=int(rng.integers(10**11, 10**13)),
+        shared_session_id=str(uuid.UUID(bytes=rng.bytes(16), version=4)),
+    )
+
+
+def _write(folder: Path, plan: _Plan, progress: Progress) -> None:
+    sound = Sound(plan.start_ns, plan.seconds, plan.seed)
+    recorders = (
+        partial(_record_glasses, name=LEADER, number=0),
+        partial(_record_glasses, name=HELPER, number=1),
+    )
+    recordings = []
+    for done, record in enumerate(recorders):
+        progress(record.keywords["name"], done / len(recorders))
+        recordings.append(record(folder, plan, sound))
+    progress("truth", 1.0)
+    write_truth(folder / TRUTH, _session_facts(plan), tuple(recordings))
+
+
+def _session_facts(plan: _Plan) -> dict[str, object]:
+    return {
+        "seed": plan.seed,
+        "seconds": plan.seconds,
+        "size": plan.size,
+        "session_clock": LEADER,
+        "start_ns": plan.start_ns,
+        "end_ns": plan.start_ns + round(plan.seconds * NS_PER_S),
+        "shared_session_id": plan.shared_session_id,
+    }
+
+
+def _record_glasses(
+    folder: Path, plan: _Plan, sound: Sound, *, name: str, number: int
+) -> RecordingTruth:
+    glasses = _glasses(plan, name, number)
+    path = folder / name / f"{glasses.uuid('file')}.vrs"
+    path.parent.mkdir()
+    tracks = write_glasses(path, glasses, sound)
+    return RecordingTruth(
+        name=name,
+        device="aria-gen1",
+        role=glasses.ticsync,
+        serial=glasses.serial,
+        files=(path.relative_to(folder).as_posix(),),
+        clock=glasses.clock,
+        tracks=tracks,
+    )
+
+
+def _glasses(plan: _Plan, name: str, number: int) -> Glasses:
+    rng = plan.random(name)
+    begin_ns = plan.begin_ns(name)
+    serves = name == LEADER
+    device_ns = begin_ns if serves else int(rng.integers(10**11, 10**13))
+    clock = steady_clock(
+        name,
+        device_ns=device_ns,
+        session_ns=begin_ns,
+        length_ns=round(plan.seconds * NS_PER_S),
+        drift_ppm=0.0 if serves else rng.uniform(-GLASSES_DRIFT_PPM, GLASSES_DRIFT_PPM),
+    )
+    return Glasses(
+        name=name,
+        serial=f"1WM00000000S{number:02d}",
+        clock=clock,
+        start_ns=device_ns,
+        seconds=plan.seconds,
+        ticsync="server" if serves else "client",
+        shared_session_id=plan.shared_session_id,
+        start_epoch_s=START_EPOCH_S + (begin_ns - plan.start_ns) // NS_PER_S,
+        cameras=FULL if plan.size == "full" else SMALL,
+        barcode=number * len(FULL),
+        hearing=_hearing(rng),
+        seed=plan.seed,
+    )
+
+
+def _hearing(rng: np.random.Generator) -> Hearing:
+    return Hearing(gain=rng.uniform(0.3, 1.0), noise_rms=rng.uniform(0.002, 0.006))
+
+
+def _silent(name: str, share: float) -> None:
+    """Report progress to nobody."""
