@@ -129,42 +129,38 @@ def _presented(timing: Timing, samples: Int64, decode: Int64) -> Int64:
 
 
 def _spans(timing: Timing, edits: tuple[Edit, ...], limit: int) -> list[_Span]:
-    """Lay the edits one after another."""
+    """Lay the edits one after another, from where the leading pauses end."""
     spans: list[_Span] = []
-    at, count = -timing.shift, 0
-    for edit in edits:
-        if edit.media_time != -1:
-            spans.append(_span(timing, edit, at, first=not spans))
-            count += len(spans[-1].samples)
+    pauses = _leading_pauses(edits)
+    at, count = sum(edit.duration for edit in edits[:pauses]) - timing.shift, 0
+    for edit in edits[pauses:]:
+        spans.append(_span(timing, edit, at, first=not spans))
+        count += len(spans[-1].samples)
         if count > limit:
             raise ValueError(f"its edit list makes more than {limit} packets of one track")
         at += edit.duration
     return spans
 
 
-def _late(edits: tuple[Edit, ...], spans: list[_Span]) -> int:
-    """Return how much later than the first edit's start its first frame would be seen.
+def _leading_pauses(edits: tuple[Edit, ...]) -> int:
+    """Count the pauses at the beginning.
 
-    Decode times were laid at the start; reordered frames are seen later than they are decoded.
-    FFmpeg forgets what it has found so far whenever it meets a negative time: so must we.
+    A later one is no pause to FFmpeg, which plays the media's beginning instead.
+    """
+    return next((k for k, edit in enumerate(edits) if edit.media_time != -1), len(edits))
+
+
+def _late(edits: tuple[Edit, ...], spans: list[_Span]) -> int:
+    """Return how much later than the end of the leading pauses the first frame would be seen.
+
+    Decode times were laid there; reordered frames are seen later than they are decoded. FFmpeg
+    forgets what it has found so far whenever it meets a negative time: so must we.
     """
     visible = np.concatenate([span.visible for span in spans])
-    negative = np.flatnonzero(visible < 0)
-    pauses = sum(edit.duration for edit in edits if edit.media_time == -1)
-    start = _media_start(edits)
-    if len(negative):
-        tail = visible[negative[-1] + 1 :]
-        return (int(tail.min()) if len(tail) else -1) - pauses
-    candidates = [int(visible.min())] if len(visible) else []
-    return min([*candidates, *start], default=-1) - pauses
-
-
-def _media_start(edits: tuple[Edit, ...]) -> list[int]:
-    """Return the media time at which the list starts, if it shifts the track at all."""
-    paused = edits[0].media_time == -1
-    begin = edits[1] if paused and len(edits) > 1 else edits[0]
-    start = max(begin.media_time, 0)
-    return [start] if start or (paused and edits[0].duration) else []
+    negative = np.flatnonzero(visible[:-1] < 0)
+    visible = visible[negative[-1] + 1 :] if len(negative) else visible
+    pauses = sum(edit.duration for edit in edits[: _leading_pauses(edits)])
+    return int(visible.min()) - pauses if len(visible) else 0
 
 
 def _span(timing: Timing, edit: Edit, at: int, *, first: bool) -> _Span:
