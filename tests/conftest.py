@@ -15,3 +15,8 @@ def shared_data() -> Path:
     if not SHARED_DATA.is_dir():
         pytest.skip("real recordings (../shared/data) are not beside this checkout")
     return SHARED_DATA
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let the documentation's own commands be run, which takes minutes."""
+    parser.addoption("--run-documentation", action="store_true", help="run the docs' commands")

@@ -12,6 +12,7 @@ from os import PathLike
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from synorama.capture.reader import Reader
 from synorama.errors import InputError
@@ -155,7 +156,7 @@ def _audio_faults(recording: Recording, track: AudioTrack) -> Iterator[str]:
             yield f"its times give {rate:.0f} Hz, its rate is {track.rate_hz:.0f} Hz"
 
 
-def _byte_faults(recording: Recording, table: np.ndarray) -> Iterator[str]:  # type: ignore[type-arg]
+def _byte_faults(recording: Recording, table: NDArray[np.void]) -> Iterator[str]:
     if not len(table):
         return
     if int(table["file"].max()) >= len(recording.files):
