@@ -208,6 +208,10 @@ class AudioTrack:
         ``(B,)`` bool per block, or None where the device does not say.
     stereo_pairs
         Opus packets only: how many pairs of channels, the first ones, are coded together.
+    file_firsts
+        For containers of several files (chapters): index of the first sample that each file
+        delivers. Sound goes on over a seam although the later file's own times are off there by
+        up to a packet; a frame's index follows from its time since its file's first frame.
     """
 
     name: str
@@ -222,6 +226,7 @@ class AudioTrack:
     stream_index: int | None = None
     source: str = ""
     stereo_pairs: int = 0
+    file_firsts: tuple[int, ...] = ()
 
     kind = "audio"
 
