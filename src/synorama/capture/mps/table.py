@@ -60,9 +60,10 @@ class Scan:
     cut
         The last line is unfinished: left out.
     unended
-        The last line has all its columns but no line end: kept.
-    damage
-        Why the gzip stream ends early, in words; empty if it does not.
+        The last line has all its columns but no line end: kept without its last value, which may
+        be cut short.
+    ends_early
+        The gzip stream ends before its end mark.
     """
 
     rows: int = 0
@@ -76,7 +77,7 @@ class Scan:
     malformed: int = 0
     cut: bool = False
     unended: bool = False
-    damage: str = ""
+    ends_early: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,12 +159,14 @@ class _Lines(io.RawIOBase):
         tail, self._tail = self._tail.strip(b"\0"), b""
         if not tail.strip():
             return b""
-        whole = tail.count(b",") == self._commas or self._commas < 0
-        if whole and not self._scan.damage:
-            self._scan.unended = True
-            return tail + b"\n"
-        self._scan.cut = True
-        return b""
+        if self._commas < 0:
+            return tail  # of the header there is no more than this
+        if tail.count(b",") < self._commas or self._scan.ends_early:
+            self._scan.cut = True
+            return b""
+        self._scan.unended = True
+        sure, comma, _last = tail.rpartition(b",")
+        return sure + comma + b"\n"
 
     def _unzipped(self, file: IO[bytes]) -> Iterator[bytes]:
         """Yield what a gzip file holds, of all its members, as far as it can be read."""
@@ -177,11 +180,13 @@ class _Lines(io.RawIOBase):
                     raw = gzip.unused_data or gzip.unconsumed_tail
             while not gzip.eof and (rest := gzip.decompress(b"", READ)):
                 yield rest
-        except zlib.error:
-            self._scan.damage = "its compressed bytes are damaged"
-            return
-        if not gzip.eof:
-            self._scan.damage = "its compressed bytes end too early"
+        except zlib.error as error:
+            raise CorruptFileError(
+                "its compressed bytes are damaged, so that any number in it may be wrong",
+                path=file.name,
+                hint="download the MPS output again",
+            ) from error
+        self._scan.ends_early = not gzip.eof
 
 
 def read_header(path: Path) -> tuple[str, ...]:

@@ -234,11 +234,10 @@ def _judged(found: Scan, label: str, track: str, *, ordered: bool) -> Iterator[P
     """Say in plain words what is wrong with a file, and what was done about it."""
     rows = found.rows
     said = (
-        (found.damage, "truncated", True, f"{found.damage}; {rows} whole rows before are used"),
-        (found.cut and not found.damage, "truncated", True,
-         f"its last line is cut off; the {rows} whole rows before it are used"),
+        (found.cut or found.ends_early, "truncated", True,
+         f"its end is missing; the {rows} whole rows before it are used"),
         (found.unended, "no_line_end", False,
-         "its last line has no line end: its last number may be cut short"),
+         "its last line has no end, so its last number may be cut short and is left out"),
         (found.malformed, "bad_rows", True,
          f"{found.malformed} lines are not as long as the first one and were left out"),
         (found.timeless, "no_time", True,
