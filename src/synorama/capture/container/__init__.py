@@ -1,1 +1,1 @@
-"""."""
+"""File formats without meaning: what lies where, in arrays. Adapters give it meaning."""
