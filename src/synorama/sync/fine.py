@@ -1,0 +1,336 @@
+"""From a rough line to a clock: correlograms are stacked before any peak is taken.
+
+A single window often peaks at an echo (four in ten in a furnished room). The sum of all windows'
+correlograms, shifted along a trial line, peaks at the direct sound; the windows then only refine
+it. A slow wander of the clocks is followed by a path through stacks of 45 s.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from synorama.sync.lines import Line, RobustFit, Spline, fit_line, fit_spline
+from synorama.sync.windows import Correlograms, Windowing, correlate_windows, parabola
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from synorama.media.audio import MonoSound
+
+    Float32 = NDArray[np.float32]
+    Float64 = NDArray[np.float64]
+
+__all__ = ["Fine", "refine"]
+
+WINDOW_S = 1.5
+WINDOWS = 420
+MAX_SLOPE = 220e-6
+SLOPES = 161
+STACKS = 6  # rough peaks that are looked at closely
+GUARD = 16  # samples around a rough peak that belong to it
+LEAST_HEIGHT = 4.0
+HEIGHT_SHARE = 0.45  # of the window's highest peak
+NEAR_S = 0.0006  # windows are refined this close to the stack's line
+BLOCK_S = 45.0
+WANDER_S = 0.004
+KNOT_S = 90.0
+LEAST_WANDER_S = 150e-6
+LOW, HIGH = -3.0, 12.0  # one window must not outvote the others
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fine:
+    """One segment's clock.
+
+    Parameters
+    ----------
+    span_s
+        First and last moment on the other's time.
+    line, spline
+        The lag, and its bends where the clocks wander.
+    sigma_s, slope_sigma
+        Formal errors of the lag at the line's anchor, and of the slope.
+    scatter_s
+        Robust spread of the windows.
+    stack_z, second
+        How far the stack's peak stands out, and the next peak's height over it.
+    inverted
+        Whether the microphones have opposite polarity.
+    times_s, residuals_s
+        The windows that made it, and what they leave over.
+    """
+
+    span_s: tuple[float, float]
+    line: Line
+    spline: Spline | None
+    sigma_s: float
+    slope_sigma: float
+    scatter_s: float
+    stack_z: float
+    second: float
+    inverted: bool
+    times_s: Float64
+    residuals_s: Float64
+
+    def lag(self, t_s: Float64) -> Float64:
+        """Return the lag [s] at times of the other."""
+        straight = self.line(t_s)
+        return straight if self.spline is None else straight + self.spline(t_s)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Stack:
+    """The best trial line: where it peaks, relative to the rough line."""
+
+    height: float
+    lag_s: float
+    slope: float
+    curve: Float32
+
+
+def refine(
+    reference: MonoSound,
+    other: MonoSound,
+    rough: Line,
+    span_s: tuple[float, float],
+    tolerance_s: float,
+) -> Fine | None:
+    """Refine a rough line over a span; None where too few windows fit into it."""
+    rows = _rows(reference, other, rough, span_s, tolerance_s)
+    if rows.count < 4:
+        return None
+    inverted = _inverted(rows)
+    rows = rows.inverted() if inverted else rows
+    anchor = float(rows.times_s.mean())
+    stack = _best_stack(rows, rough, tolerance_s)
+    start = Line(rough(anchor) + stack.lag_s, rough.slope + stack.slope, anchor)
+    times, lags, heights = _local_peaks(rows, start, _wander(rows, start, span_s))
+    stack_z, second = _quality(stack.curve)
+    fit = _fit(times, lags, heights, start)
+    spline = _bend(times, lags, heights, fit, span_s)
+    left = fit.residuals_s if spline is None else fit.residuals_s - spline(times)
+    scatter = fit.scatter_s if spline is None else spline.scatter_s
+    shrink = scatter / fit.scatter_s
+    return Fine(
+        span_s, fit.line, spline, fit.sigma_s * shrink, fit.slope_sigma * shrink, scatter,
+        stack_z, second, inverted, times, left,
+    )  # fmt: skip
+
+
+def _rows(
+    reference: MonoSound,
+    other: MonoSound,
+    rough: Line,
+    span_s: tuple[float, float],
+    tolerance_s: float,
+) -> Correlograms:
+    overlap, reach = span_s[1] - span_s[0], 0.03 + 2 * tolerance_s
+    width = float(np.clip(overlap / 10, 0.8, WINDOW_S))
+    count = int(np.clip((overlap - width) / (0.6 * width), 6, WINDOWS))
+    margin = width / 2 + reach
+    centres = np.linspace(span_s[0] + margin, span_s[1] - margin, count)
+    return correlate_windows(reference, other, rough, centres, Windowing(width, reach))
+
+
+def _inverted(rows: Correlograms) -> bool:
+    up = np.clip(rows.curves.max(axis=1) - 5, 0, None).sum()
+    down = np.clip(-rows.curves.min(axis=1) - 5, 0, None).sum()
+    return bool(down > up)
+
+
+# --- stacking --------------------------------------------------------------------------------
+
+
+def _best_stack(rows: Correlograms, rough: Line, tolerance_s: float) -> _Stack:
+    """Search (lag, slope) roughly, then closely around the best rough peaks."""
+    offsets = rows.lags_s - rough(rows.times_s)
+    reach = max(float(np.ptp(rows.times_s)) / 2, 1.0)
+    slopes, step = _trial_slopes(rough.slope, reach, tolerance_s, rows.rate_hz)
+    close = int(np.clip(2 * step * reach * rows.rate_hz * 1.5, 5, 41)) | 1
+    t = rows.times_s - rows.times_s.mean()
+    best: _Stack | None = None
+    for lag, slope in _rough_peaks(rows, offsets, slopes):
+        around = np.linspace(-step, step, close)
+        curves = _slant(_clipped(rows), offsets - lag - slope * t, t, around, rows.rate_hz)
+        i, k = np.unravel_index(int(np.argmax(curves)), curves.shape)
+        found = _Stack(
+            float(curves[i, k]),
+            lag + float(k - rows.half) / rows.rate_hz,
+            slope + float(around[i]),
+            curves[i],
+        )
+        if best is None or found.height > best.height:
+            best = found
+    assert best is not None  # there is always a highest value
+    return best
+
+
+def _trial_slopes(
+    rough: float, reach_s: float, tolerance_s: float, rate_hz: int
+) -> tuple[Float64, float]:
+    """Return slopes to try, relative to the rough one, and the step between them."""
+    limit = min(max(3 * tolerance_s / reach_s, 2e-6), 5e-4)
+    step = 3.0 / rate_hz / reach_s
+    count = int(np.ceil(limit / step))
+    slopes = np.arange(-count, count + 1) * step
+    slopes = slopes[np.abs(slopes + rough) < MAX_SLOPE]
+    thin = max(1, -(-len(slopes) // SLOPES))
+    slopes = slopes[::thin]
+    return (slopes, step * thin) if len(slopes) else (np.zeros(1), step)
+
+
+def _rough_peaks(
+    rows: Correlograms, offsets_s: Float64, slopes: Float64
+) -> list[tuple[float, float]]:
+    """Return ``(lag, slope)`` of the highest distinct peaks of smoothed stacks."""
+    from scipy.ndimage import uniform_filter1d
+
+    t = rows.times_s - rows.times_s.mean()
+    smooth = uniform_filter1d(_clipped(rows), 5, axis=1)
+    curves = _slant(smooth, offsets_s, t, slopes, rows.rate_hz)
+    found: list[tuple[float, float, float]] = []
+    for slope, curve in zip(slopes, curves, strict=True):
+        for _ in range(2):
+            k = int(np.argmax(curve))
+            found.append((float(curve[k]), (k - rows.half) / rows.rate_hz, float(slope)))
+            curve[max(0, k - GUARD) : k + GUARD + 1] = -np.inf
+    found.sort(reverse=True)
+    return _distinct(found, float(np.ptp(rows.times_s)) / 2)
+
+
+def _distinct(found: list[tuple[float, float, float]], reach_s: float) -> list[tuple[float, float]]:
+    out: list[tuple[float, float]] = []
+    for _, lag, slope in found:
+        if all(abs(lag - a) > 0.0008 or abs(slope - b) * reach_s > 0.002 for a, b in out):
+            out.append((lag, slope))
+        if len(out) == STACKS:
+            break
+    return out
+
+
+def _slant(
+    curves: Float32, offsets_s: Float64, t: Float64, slopes: Float64, rate_hz: int
+) -> Float32:
+    """Sum the curves along lines: ``(S, L)``, one row a slope."""
+    length = curves.shape[1]
+    out = np.zeros((len(slopes), length), np.float32)
+    shifts = np.rint((slopes[:, None] * t - offsets_s) * rate_hz).astype(np.int64)
+    for total, shift in zip(out, shifts, strict=True):
+        for curve, s in zip(curves, shift, strict=True):
+            if 0 <= s < length:
+                total[: length - s] += curve[s:]
+            elif -length < s < 0:
+                total[-s:] += curve[: length + s]
+    return out
+
+
+def _clipped(rows: Correlograms) -> Float32:
+    return np.clip(rows.curves, LOW, HIGH)
+
+
+def _quality(curve: Float32) -> tuple[float, float]:
+    """Return the peak's robust z-score, and the second peak's height over the first's."""
+    middle = float(np.median(curve))
+    spread = float(1.4826 * np.median(np.abs(curve - middle))) + 1e-9
+    k = int(np.argmax(curve))
+    rest = curve.copy()
+    rest[max(0, k - 8) : k + 9] = -np.inf
+    height = float(curve[k]) - middle
+    return height / spread, (float(rest.max()) - middle) / (height + 1e-9)
+
+
+# --- wander ----------------------------------------------------------------------------------
+
+
+def _wander(rows: Correlograms, line: Line, span_s: tuple[float, float]) -> Spline | None:
+    """Return the slow deviation from the line: the best path through stacks of 45 s (Viterbi)."""
+    blocks = int((span_s[1] - span_s[0]) // BLOCK_S)
+    if blocks < 3:
+        return None
+    half = int(WANDER_S * rows.rate_hz)
+    stacks = _block_stacks(rows, line, span_s, blocks, half)
+    path = _best_path(stacks)
+    lags = (path - half) / rows.rate_hz
+    if np.ptp(lags) < 3 / rows.rate_hz:
+        return None
+    edges = np.linspace(span_s[0], span_s[1], blocks + 1)
+    return Spline((edges[:-1] + edges[1:]) / 2, lags, 0.0)
+
+
+def _block_stacks(
+    rows: Correlograms, line: Line, span_s: tuple[float, float], blocks: int, half: int
+) -> Float32:
+    from scipy.ndimage import uniform_filter1d
+
+    out = np.zeros((blocks, 2 * half + 1), np.float32)
+    curves = _clipped(rows)
+    at = np.rint((line(rows.times_s) - rows.lags_s) * rows.rate_hz).astype(np.int64) + rows.half
+    block = ((rows.times_s - span_s[0]) / (span_s[1] - span_s[0]) * blocks).astype(np.int64)
+    for curve, k, b in zip(curves, at, np.minimum(block, blocks - 1), strict=True):
+        if half <= k < curves.shape[1] - half:
+            out[b] += curve[k - half : k + half + 1]
+    smooth: Float32 = uniform_filter1d(out, 3, axis=1)
+    return smooth
+
+
+def _best_path(stacks: Float32) -> NDArray[np.int64]:
+    """Return one index a row: high values, at the price of every step sideways."""
+    steps = np.arange(stacks.shape[1])
+    price = 0.02 * float(stacks.max(axis=1).mean())
+    cost = price * np.abs(steps[:, None] - steps[None, :]).astype(np.float32)
+    value, back = stacks[0], []
+    for row in stacks[1:]:
+        reached = value[None, :] - cost
+        best = reached.argmax(axis=1)
+        back.append(best)
+        value = reached[steps, best] + row
+    path = [int(value.argmax())]
+    for best in reversed(back):
+        path.append(int(best[path[-1]]))
+    return np.array(path[::-1], np.int64)
+
+
+# --- single windows --------------------------------------------------------------------------
+
+
+def _local_peaks(
+    rows: Correlograms, line: Line, wander: Spline | None
+) -> tuple[Float64, Float64, Float64]:
+    """Return times, lags and heights of the windows that peak where the stack does."""
+    lag = line(rows.times_s) + (wander(rows.times_s) if wander else 0.0)
+    centre = ((lag - rows.lags_s) * rows.rate_hz + rows.half).astype(np.int64)
+    near = int(NEAR_S * rows.rate_hz) + 1
+    times, lags, heights = [], [], []
+    for curve, k, t, lag0 in zip(rows.curves, centre, rows.times_s, rows.lags_s, strict=True):
+        lo, hi = max(1, k - near), min(len(curve) - 1, k + near + 1)
+        if hi - lo < 3:
+            continue
+        j = lo + int(np.argmax(curve[lo:hi]))
+        if curve[j] > LEAST_HEIGHT and curve[j] >= HEIGHT_SHARE * curve.max():
+            at = j + float(parabola(curve[j - 1], curve[j], curve[j + 1]))
+            times.append(t)
+            lags.append(lag0 + (at - rows.half) / rows.rate_hz)
+            heights.append(float(curve[j]))
+    return np.array(times), np.array(lags), np.array(heights)
+
+
+def _fit(times: Float64, lags: Float64, heights: Float64, start: Line) -> RobustFit:
+    """Fit the windows; the stack's own line, a millisecond uncertain, where they are few."""
+    if len(times) >= 5:
+        return fit_line(times, lags, heights - 3, start.at_s)
+    return RobustFit(start, lags - start(times), 1e-3, 1e-3, 1e-4)
+
+
+def _bend(
+    times: Float64, lags: Float64, heights: Float64, fit: RobustFit, span_s: tuple[float, float]
+) -> Spline | None:
+    """Return the bends of a long recording, where they are real."""
+    if span_s[1] - span_s[0] <= 150 or len(times) <= 40:
+        return None
+    count = max(2, round((span_s[1] - span_s[0]) / KNOT_S) + 1)
+    spline = fit_spline(times, fit.residuals_s, heights - 3, np.linspace(*span_s, count))
+    real = np.ptp(spline.lag_s) > LEAST_WANDER_S and spline.scatter_s < 0.9 * fit.scatter_s
+    return spline if real else None

@@ -1,0 +1,254 @@
+"""Dropped samples: a recording whose lag leaps falls into segments, each with its own line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from synorama.sync.coarse import ChunkPeak
+from synorama.sync.lines import Line, ransac
+from synorama.sync.verify import REACH_S, WHITENING, Verified, chance_log10, verify
+from synorama.sync.windows import Windowing, correlate_windows
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from synorama.media.audio import MonoSound
+
+    Float64 = NDArray[np.float64]
+    Bool = NDArray[np.bool_]
+
+__all__ = ["Segment", "find_segments"]
+
+WINDOW_S = 3.0
+SPACING_S = 6.0
+WINDOWS = 160
+LEAST_SPAN_S = 40.0
+LEAST_WINDOWS = 5
+LEAST_CHANCE = -4.0
+MISS = -0.45  # what a window that disagrees costs a run
+CHUNK_Z = 8.0
+CHUNK_SAME_S = 0.06
+CHUNK_HALF_S = 25.0
+OVERLAP_S = 12.0  # by how much supports may overlap: windows straddle the break
+BREAK_STEP_S = 0.25
+BREAK_WINDOW_S = 0.5
+BREAK_MARGIN_S = 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A line and the span of the other's time on which it holds."""
+
+    line: Line
+    span_s: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class _Support:
+    """A line, the span of the windows that agree with it, their middle and their number."""
+
+    line: Line
+    first_s: float
+    last_s: float
+    middle_s: float
+    windows: int
+
+    @classmethod
+    def of(cls, line: Line, times_s: Float64) -> _Support:
+        first, middle, last = np.percentile(times_s, [2, 50, 98])
+        return cls(line, float(first), float(last), float(middle), len(times_s))
+
+
+def find_segments(
+    reference: MonoSound,
+    other: MonoSound,
+    found: Verified,
+    chunks: Sequence[ChunkPeak],
+    span_s: tuple[float, float],
+) -> tuple[Segment, ...]:
+    """Return the segments of a span in which ``found`` holds at least in part, in order."""
+    whole = (Segment(found.line, span_s),)
+    if span_s[1] - span_s[0] <= LEAST_SPAN_S:
+        return whole
+    tolerance = max(found.tolerance_s, 0.0012)
+    lines = list(_small_jumps(reference, other, found.line, span_s, tolerance))
+    lines += _large_jumps(reference, other, found.line, chunks, span_s, lines)
+    kept = _compatible(lines, tolerance)
+    if not kept:
+        return whole
+    if len(kept) == 1:
+        return (Segment(kept[0].line, span_s),)
+    return tuple(_cut(reference, other, _common_slope(kept), span_s, tolerance))
+
+
+def _small_jumps(
+    reference: MonoSound,
+    other: MonoSound,
+    line: Line,
+    span_s: tuple[float, float],
+    tolerance_s: float,
+) -> Iterator[_Support]:
+    """Find the lines that windows within reach of the first one agree on, strongest first."""
+    span = span_s[1] - span_s[0]
+    margin = WINDOW_S / 2 + REACH_S
+    count = int(np.clip(span / SPACING_S, 12, WINDOWS))
+    centres = np.linspace(span_s[0] + margin, span_s[1] - margin, count)
+    windowing = Windowing(WINDOW_S, REACH_S, WHITENING)
+    rows = correlate_windows(reference, other, line, centres, windowing)
+    if rows.count < 12:
+        return
+    lags, heights = rows.peaks()
+    t, left = rows.times_s, np.ones(rows.count, bool)
+    for _ in range(4):
+        trial = ransac(t[left], lags[left], heights[left], tolerance_s)
+        if trial is None:
+            return
+        agree = np.abs(lags - trial(t)) < tolerance_s
+        count = int((agree & left).sum())
+        chance = chance_log10(count, int(left.sum()), tolerance_s)
+        if count < LEAST_WINDOWS or chance > LEAST_CHANCE:
+            return
+        yield _Support.of(trial, t[_densest(agree)])
+        left &= ~agree
+
+
+def _densest(agree: Bool) -> Bool:
+    """Return the agreeing windows of the densest run (Kadane's maximum subarray)."""
+    best, run, start, bounds = -1.0, 0.0, 0, (0, 0)
+    for k, hit in enumerate(agree):
+        if run <= 0:
+            run, start = 0.0, k
+        run += 1.0 if hit else MISS
+        if run > best:
+            best, bounds = run, (start, k)
+    inside = np.zeros(len(agree), bool)
+    inside[bounds[0] : bounds[1] + 1] = True
+    return inside & agree
+
+
+def _large_jumps(
+    reference: MonoSound,
+    other: MonoSound,
+    line: Line,
+    chunks: Sequence[ChunkPeak],
+    span_s: tuple[float, float],
+    known: Sequence[_Support],
+) -> list[_Support]:
+    """Find lines out of the windows' reach, where chunks of a minute agree on another lag."""
+    out: list[_Support] = []
+    slope = line.slope if abs(line.slope) < 3e-4 else 0.0
+    for group in _chunk_groups(chunks, span_s):
+        lag = float(np.median([p.lag_s for p in group]))
+        first = max(span_s[0], group[0].centre_s - CHUNK_HALF_S, -lag, 0.0)
+        last = min(span_s[1], group[-1].centre_s + CHUNK_HALF_S)
+        if any(_explains(s, lag, first, last) for s in [*known, *out]):
+            continue
+        bounds = (first, min(last, other.duration_s, reference.duration_s - lag))
+        checked = verify(reference, other, Line(lag, slope, other.duration_s / 2), bounds)
+        if checked is not None and checked.log10_p < -3:
+            out.append(_Support.of(checked.line, checked.times_s))
+    return out
+
+
+def _chunk_groups(
+    chunks: Sequence[ChunkPeak], span_s: tuple[float, float]
+) -> list[list[ChunkPeak]]:
+    """Group the chunks' best peaks by lag; single chunks are no evidence."""
+    best: dict[float, ChunkPeak] = {}
+    for p in chunks:
+        inside = span_s[0] - 30 < p.centre_s < span_s[1] + 30
+        if p.z > CHUNK_Z and inside and (p.centre_s not in best or p.z > best[p.centre_s].z):
+            best[p.centre_s] = p
+    groups: list[list[ChunkPeak]] = []
+    for p in sorted(best.values(), key=lambda p: p.centre_s):
+        for group in groups:
+            if abs(p.lag_s - float(np.median([g.lag_s for g in group]))) < CHUNK_SAME_S:
+                group.append(p)
+                break
+        else:
+            groups.append([p])
+    return [g for g in groups if len(g) >= 2]
+
+
+def _explains(support: _Support, lag_s: float, first_s: float, last_s: float) -> bool:
+    same = abs(support.line((first_s + last_s) / 2) - lag_s) < CHUNK_SAME_S
+    return same and support.first_s < last_s and support.last_s > first_s
+
+
+def _compatible(lines: Sequence[_Support], tolerance_s: float) -> list[_Support]:
+    """Keep the best supported lines whose supports follow each other, in order of time."""
+    kept: list[_Support] = []
+    for s in sorted(lines, key=lambda s: -s.windows):
+        if all(_follows(s, k, tolerance_s) for k in kept):
+            kept.append(s)
+    return sorted(kept, key=lambda s: s.first_s)
+
+
+def _follows(s: _Support, k: _Support, tolerance_s: float) -> bool:
+    third = 0.35 * (k.last_s - k.first_s)
+    beside = s.middle_s < k.first_s + third or s.middle_s > k.last_s - third
+    apart = abs(s.line(s.middle_s) - k.line(s.middle_s)) > max(0.002, 1.5 * tolerance_s)
+    return (
+        beside and apart and (s.last_s < k.first_s + OVERLAP_S or s.first_s > k.last_s - OVERLAP_S)
+    )
+
+
+def _common_slope(kept: Sequence[_Support]) -> list[_Support]:
+    """Give all the slope of the longest: one clock made them all."""
+    slope = max(kept, key=lambda s: s.windows).line.slope
+    out = []
+    for s in kept:
+        middle = (s.first_s + s.last_s) / 2
+        out.append(replace(s, line=Line(s.line(middle), slope, middle)))
+    return out
+
+
+def _cut(
+    reference: MonoSound,
+    other: MonoSound,
+    kept: Sequence[_Support],
+    span_s: tuple[float, float],
+    tolerance_s: float,
+) -> Iterator[Segment]:
+    """Yield the segments between the moments at which the next line begins to fit better."""
+    start = span_s[0]
+    for before, after in pairwise(kept):
+        end = _break(reference, other, before, after, span_s, tolerance_s)
+        yield Segment(before.line, (start, end))
+        start = end
+    yield Segment(kept[-1].line, (start, span_s[1]))
+
+
+def _break(
+    reference: MonoSound,
+    other: MonoSound,
+    before: _Support,
+    after: _Support,
+    span_s: tuple[float, float],
+    tolerance_s: float,
+) -> float:
+    first = max(min(before.last_s, after.first_s) - BREAK_MARGIN_S, span_s[0] + 1)
+    last = min(max(before.last_s, after.first_s) + BREAK_MARGIN_S, span_s[1] - 1)
+    times = np.arange(first, last, BREAK_STEP_S)
+    reach = max(0.004, 1.5 * tolerance_s)
+    gain = _fit_along(reference, other, before.line, times, reach)
+    gain -= _fit_along(reference, other, after.line, times, reach)
+    total = np.concatenate([[0.0], np.cumsum(gain)])
+    return float(times[min(int(np.argmax(total)), len(times) - 1)])
+
+
+def _fit_along(
+    reference: MonoSound, other: MonoSound, line: Line, times_s: Float64, reach_s: float
+) -> Float64:
+    """Return how well the line fits at each time."""
+    windowing = Windowing(BREAK_WINDOW_S, reach_s)
+    rows = correlate_windows(reference, other, line, times_s, windowing)
+    out = np.zeros(len(times_s))
+    for t, curve in zip(rows.times_s, rows.curves, strict=True):
+        out[int(np.argmin(np.abs(times_s - t)))] = max(float(curve.max()) - 3, 0.0)
+    return out

@@ -1,0 +1,144 @@
+"""Generalized cross-correlation of short windows around an expected delay.
+
+Knapp and Carter (1976): the cross spectrum is divided by a power of its magnitude, so that the
+phase, which holds the delay, counts equally at all frequencies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from synorama.media.audio import MonoSound
+
+    Float32 = NDArray[np.float32]
+    Float64 = NDArray[np.float64]
+
+__all__ = ["Correlograms", "Windowing", "correlate_windows", "parabola"]
+
+LOW_HZ, HIGH_HZ = 150.0, 7200.0
+
+
+@dataclass(frozen=True, slots=True)
+class Windowing:
+    """Width of the windows, how far around the expected delay to look, and how much to whiten."""
+
+    width_s: float
+    reach_s: float
+    whitening: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Correlograms:
+    """One correlation curve a window, in units of its own root mean square.
+
+    Parameters
+    ----------
+    times_s
+        ``(R,)`` centres of the windows on the other's time.
+    lags_s
+        ``(R,)`` lag that the middle of each curve stands for.
+    curves
+        ``(R, 2 half + 1)`` float32; one step is one sample of lag.
+    rate_hz
+        Samples per second.
+    """
+
+    times_s: Float64
+    lags_s: Float64
+    curves: Float32
+    rate_hz: int
+
+    @property
+    def count(self) -> int:
+        """Number of windows."""
+        return len(self.times_s)
+
+    @property
+    def half(self) -> int:
+        """Index of the middle of the curves."""
+        return int(self.curves.shape[1] // 2)
+
+    def inverted(self) -> Correlograms:
+        """Return them as if one of the microphones had the other polarity."""
+        return replace(self, curves=-self.curves)
+
+    def peaks(self) -> tuple[Float64, Float64]:
+        """Return each window's best lag [s] and the height of its peak."""
+        k = np.argmax(self.curves, axis=1)
+        rows = np.arange(self.count)
+        inside = np.clip(k, 1, self.curves.shape[1] - 2)
+        bend = parabola(
+            self.curves[rows, inside - 1], self.curves[rows, inside], self.curves[rows, inside + 1]
+        )
+        at = k - self.half + np.where(inside == k, bend, 0.0)
+        return self.lags_s + at / self.rate_hz, self.curves[rows, k].astype(np.float64)
+
+
+def correlate_windows(
+    reference: MonoSound,
+    other: MonoSound,
+    lag: Callable[[float], float],
+    centres_s: Float64,
+    windowing: Windowing,
+) -> Correlograms:
+    """Correlate windows of ``other`` with the reference around the expected lag.
+
+    Windows that reach beyond either sound, or in which one is digital silence, are left out.
+    """
+    rate = other.rate_hz
+    width, reach = int(windowing.width_s * rate), int(windowing.reach_s * rate)
+    times, lags, curves = [], [], []
+    for centre in centres_s:
+        i = int(centre * rate) - width // 2
+        j = round(i + lag(float(centre)) * rate)
+        if not _inside(i, i + width, other) or not _inside(j - reach, j + width + reach, reference):
+            continue
+        b = other.samples[i : i + width]
+        a = reference.samples[j - reach : j + width + reach]
+        if not (a[::11].any() and b[::11].any()):
+            continue
+        curves.append(_gcc(a, b, reach, rate, windowing.whitening))
+        times.append((i + width / 2) / rate)
+        lags.append((j - i) / rate)
+    shape = (len(curves), 2 * reach + 1)
+    table = np.array(curves, np.float32).reshape(shape)
+    return Correlograms(np.array(times, float), np.array(lags, float), table, rate)
+
+
+def parabola(left: Float32, peak: Float32, right: Float32) -> Float64:
+    """Return where between -1 and 1 the parabola through three equidistant values peaks."""
+    bend = np.asarray(left, np.float64) - 2 * np.asarray(peak, np.float64) + right
+    tilt = 0.5 * (np.asarray(left, np.float64) - right)
+    out: Float64 = np.where(bend < 0, tilt / np.where(bend < 0, bend, 1.0), 0.0)
+    return out
+
+
+def _inside(first: int, end: int, sound: MonoSound) -> bool:
+    return first >= 0 and end <= len(sound.samples)
+
+
+def _gcc(
+    a: NDArray[np.int16], b: NDArray[np.int16], reach: int, rate_hz: int, whitening: float
+) -> Float32:
+    from scipy.fft import irfft, next_fast_len, rfft
+
+    n = next_fast_len(len(a) + len(b) // 8, real=True)
+    cross = rfft(a.astype(np.float32), n) * np.conj(rfft(b.astype(np.float32), n))
+    cross *= _band(n, rate_hz) / (np.abs(cross) + 1e-3) ** whitening
+    curve = irfft(cross, n)
+    out: Float32 = curve[: 2 * reach + 1] / (np.sqrt(np.mean(curve * curve)) + 1e-20)
+    return out
+
+
+@lru_cache(maxsize=16)
+def _band(n: int, rate_hz: int) -> Float32:
+    hz = np.fft.rfftfreq(n, 1 / rate_hz)
+    return ((hz > LOW_HZ) & (hz < HIGH_HZ)).astype(np.float32)
