@@ -158,7 +158,7 @@ def assert_open_loop(folder: Path, path: Path) -> None:
 
 def assert_utc(theirs: list[timedelta], utc_ns: NDArray[np.int64]) -> None:
     """Compare to the microseconds that the vendor's Python type can hold (-1 becomes 0)."""
-    assert [us(t) for t in theirs] == np.trunc(utc_ns / 1000).astype(np.int64).tolist()
+    assert [us(t) for t in theirs] == np.where(utc_ns < 0, 0, utc_ns // 1000).tolist()
 
 
 def assert_vectors(track: SampleTrack, mine: Samples, theirs: Mapping[str, list[Any]]) -> None:
