@@ -14,10 +14,12 @@ import numpy as np
 from synorama.errors import UsageError
 from synorama.simulate.aria import FULL, SMALL, Glasses, write_glasses
 from synorama.simulate.clocks import randomness, steady_clock
+from synorama.simulate.gopro import GoPro, write_gopro
 from synorama.simulate.output import whole_folder
 from synorama.simulate.sound import Hearing, Sound
 from synorama.simulate.truth import RecordingTruth, write_truth
-from synorama.timebase import NS_PER_S
+from synorama.simulate.webcam import Webcam, write_webcam
+from synorama.timebase import NS_PER_S, ClockMap
 
 __all__ = ["LEAST_SECONDS", "Size", "simulate"]
 
@@ -31,6 +33,9 @@ LEADER, HELPER = "leader", "helper"
 EARLY_OR_LATE_S = 3.0  # most by which a device starts before or after the leader
 GLASSES_DRIFT_PPM = 30.0
 CAMERA_DRIFT_PPM = 100.0
+FIRST_CAMERA_BARCODE = 8  # below are the four cameras of each pair of glasses
+GOPRO_CHAPTERS = 2
+GOPRO_RECORDING = 123  # both cameras counted to the same number, as happens
 
 
 def simulate(
@@ -118,6 +123,9 @@ def _write(folder: Path, plan: _Plan, progress: Progress) -> None:
     recorders = (
         partial(_record_glasses, name=LEADER, number=0),
         partial(_record_glasses, name=HELPER, number=1),
+        partial(_record_gopro, name="gopro-front", number=0),
+        partial(_record_gopro, name="gopro-rear", number=1),
+        partial(_record_webcam, name="webcam"),
     )
     recordings = []
     for done, record in enumerate(recorders):
@@ -182,6 +190,56 @@ def _glasses(plan: _Plan, name: str, number: int) -> Glasses:
         barcode=number * len(FULL),
         hearing=_hearing(rng),
         seed=plan.seed,
+    )
+
+
+def _record_gopro(
+    folder: Path, plan: _Plan, sound: Sound, *, name: str, number: int
+) -> RecordingTruth:
+    rng = plan.random(name)
+    clock = _file_clock(plan, name, rng)
+    width, height = (1920, 1080) if plan.size == "full" else (160, 96)
+    camera = GoPro(
+        name=name,
+        serial=f"C350132500000{number + 1}",
+        clock=clock,
+        seconds=plan.seconds,
+        chapters=GOPRO_CHAPTERS,
+        number=GOPRO_RECORDING,
+        width=width,
+        height=height,
+        start_epoch_s=START_EPOCH_S + rng.uniform(0, 30),  # set by hand, as such clocks are
+        barcode=FIRST_CAMERA_BARCODE + number,
+        hearing=_hearing(rng),
+        seed=plan.seed,
+    )
+    (folder / name).mkdir()
+    paths, tracks = write_gopro(folder / name, camera, sound)
+    files = tuple(path.relative_to(folder).as_posix() for path in paths)
+    return RecordingTruth(name, "gopro", "camera", camera.serial, files, clock, tracks)
+
+
+def _record_webcam(folder: Path, plan: _Plan, sound: Sound, *, name: str) -> RecordingTruth:
+    rng = plan.random(name)
+    clock = _file_clock(plan, name, rng)
+    width, height = (1280, 720) if plan.size == "full" else (160, 96)
+    barcode = FIRST_CAMERA_BARCODE + 2
+    camera = Webcam(name, clock, plan.seconds, width, height, barcode, _hearing(rng), plan.seed)
+    path = folder / name / "recording.webm"
+    path.parent.mkdir()
+    tracks = write_webcam(path, camera, sound)
+    files = (path.relative_to(folder).as_posix(),)
+    return RecordingTruth(name, "webcam", "camera", "", files, clock, tracks)
+
+
+def _file_clock(plan: _Plan, name: str, rng: np.random.Generator) -> ClockMap:
+    """Return the clock of a device whose time is its file's, and starts with it."""
+    return steady_clock(
+        name,
+        device_ns=0,
+        session_ns=plan.begin_ns(name),
+        length_ns=round(plan.seconds * NS_PER_S),
+        drift_ppm=rng.uniform(-CAMERA_DRIFT_PPM, CAMERA_DRIFT_PPM),
     )
 
 
