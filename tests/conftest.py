@@ -20,3 +20,13 @@ def shared_data() -> Path:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Let the documentation's own commands be run, which takes minutes."""
     parser.addoption("--run-documentation", action="store_true", help="run the docs' commands")
+
+
+@pytest.fixture(scope="session")
+def simulated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A simulated session of twelve seconds; tests only read it, or copy it."""
+    from synorama.simulate import simulate
+
+    folder = tmp_path_factory.mktemp("simulated") / "session"
+    simulate(folder, seed=3, seconds=12.0)
+    return folder
