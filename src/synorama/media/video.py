@@ -318,7 +318,7 @@ class _ContainerFrames:
         """Start at the key frame before; where the demuxer lands behind it, start earlier."""
         starts = self._track.index["pts"][self._keys[self._keys <= key]][::-1]
         same_file = self._track.index["file"][self._keys[self._keys <= key]][::-1] == k
-        for start in (pts, *(int(p) for p in starts[same_file][:3]), None):
+        for start in (*(int(p) for p in starts[same_file][:3]), None):
             self._seek(k, start)
             picture = self._find(pts, path)
             if picture is not None:

@@ -16,16 +16,35 @@ from synorama.session.parts import (
     write_sync,
     write_transcript,
 )
+from synorama.session.read import (
+    Frame,
+    Session,
+    Sound,
+    UnverifiedSessionWarning,
+    open_session,
+)
 from synorama.session.schema import SessionInfo
+from synorama.session.seal import SealReport, seal
+from synorama.session.show import summarize
+from synorama.session.validate import validate
 
 __all__ = [
+    "Frame",
     "Progress",
+    "SealReport",
+    "Session",
     "SessionInfo",
+    "Sound",
+    "UnverifiedSessionWarning",
     "assemble",
     "new_part",
     "open_part",
+    "open_session",
     "read_ingest",
     "read_sync",
+    "seal",
+    "summarize",
+    "validate",
     "write_ingest",
     "write_sync",
     "write_transcript",

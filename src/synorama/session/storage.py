@@ -194,6 +194,8 @@ def damage_named(path: Path) -> Iterator[None]:
     except SynoramaError:
         raise
     except (OSError, KeyError, ValueError, RuntimeError, TypeError, IndexError) as error:
+        if isinstance(error, OSError | RuntimeError) and _says_disk_full(error):
+            raise  # the fault of what is being written, not of what is read
         raise DamagedSessionError(
             f"the file does not hold what its schema promises: {error}",
             path=path,
