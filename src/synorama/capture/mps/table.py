@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Scan", "Table", "damaged_value", "open_input", "read_header", "read_table", "scan"]
 
-BLOCK = 1 << 22
+BLOCK = 1 << 20
 READ = BLOCK - (1 << 16)  # so that it fits into a block together with the line begun before it
 GZIP_MAGIC = b"\x1f\x8b"
 NS_PER_US = 1000
