@@ -33,7 +33,17 @@ if TYPE_CHECKING:
     Int64 = NDArray[np.int64]
     Bool = NDArray[np.bool_]
 
-__all__ = ["Packets", "SoundFrames", "Stream", "demux", "open_media", "sound_frames", "streams_of"]
+__all__ = [
+    "Demuxed",
+    "Packets",
+    "SoundFrames",
+    "Stream",
+    "demux",
+    "first_sound_frames",
+    "open_media",
+    "sound_frames",
+    "streams_of",
+]
 
 FORMATS = (
     "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,mpegts,mpeg,avi,wav,w64,flac,mp3,aac,ogg,asf,flv,aiff,"
@@ -41,6 +51,8 @@ FORMATS = (
 )
 """Containers with times of their own. No playlists: they read other files, or the network."""
 OPTIONS = {"protocol_whitelist": "file", "format_whitelist": FORMATS}
+FIRST_PACKETS = 60  # looked at in each stream of sound to learn the length of its frames
+SETTLED_FRAMES = 3  # priming may have shortened the first
 PICTURES_TRIED = 60  # packets until the first picture must have come out
 
 
@@ -163,8 +175,7 @@ def _stream(stream: Any) -> Stream:
 
 def demux(container: Any) -> Demuxed:
     """Read all packets of pictures and sound, decoding the sound."""
-    streams = {stream.index: stream for stream in streams_of(container)}
-    books = {index: _Book(container.streams[index], s) for index, s in streams.items()}
+    books = _books(container, [stream.index for stream in streams_of(container)])
     broken = ""
     for packet in _all_packets(container, list(books)):
         if isinstance(packet, str):
@@ -181,15 +192,32 @@ def demux(container: Any) -> Demuxed:
     )
 
 
-def sound_frames(container: Any, index: int, limit: int | None = None) -> SoundFrames:
-    """Decode one stream of sound, or its first ``limit`` packets only."""
-    stream = next(s for s in streams_of(container) if s.index == index)
-    book = _Book(container.streams[index], stream)
-    for number, packet in enumerate(_all_packets(container, [index])):
-        if isinstance(packet, str) or number == limit:
+def sound_frames(container: Any, index: int) -> SoundFrames:
+    """Decode one stream of sound from where the container stands."""
+    book = _books(container, [index])[index]
+    for packet in _all_packets(container, [index]):
+        if isinstance(packet, str):
             break
         book.take(packet)
     return book.sound()
+
+
+def first_sound_frames(container: Any, indices: list[int]) -> dict[int, SoundFrames]:
+    """Decode a few frames of each of these streams of sound."""
+    books = _books(container, indices)
+    for number, packet in enumerate(_all_packets(container, indices)):
+        if isinstance(packet, str) or number >= FIRST_PACKETS * len(books):
+            break
+        books[packet.stream_index].take(packet)
+        if all(book.settled for book in books.values()):
+            break
+    return {index: book.sound() for index, book in books.items()}
+
+
+def _books(container: Any, indices: list[int]) -> dict[int, _Book]:
+    return {
+        stream.index: _Book(stream) for stream in streams_of(container) if stream.index in indices
+    }
 
 
 def _all_packets(container: Any, indices: list[int]) -> Iterator[Any]:
@@ -212,17 +240,21 @@ def _all_packets(container: Any, indices: list[int]) -> Iterator[Any]:
 class _Book:
     """Notes what one stream's packets say, one after the other."""
 
-    def __init__(self, stream: Any, facts: Stream) -> None:
+    def __init__(self, facts: Stream) -> None:
         self.is_sound = facts.kind == "audio"
         self.rotation_deg = 0
         self.undecodable = 0
-        self._stream = stream
         self._facts = facts
         self._rows: list[tuple[int, int, int, int, bool, bool]] = []
         self._frames: list[tuple[int, int | None]] = []
         self._shape = (facts.rate_hz, facts.channels)
         self._waiting = 0 if self.is_sound else PICTURES_TRIED
         self._vp8 = facts.codec == "vp8"
+
+    @property
+    def settled(self) -> bool:
+        """Whether enough frames came out to tell how long a whole one is."""
+        return len(self._frames) >= SETTLED_FRAMES
 
     def take(self, packet: Any) -> None:
         """Note one packet; an empty one flushes the decoder."""
