@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SoundFrame", "decode_frames", "decode_span", "to_float"]
 
-PREROLL_NS = 300_000_000  # Opus wants 80 ms, AAC two frames, MP3 its bit reservoir
+PREROLL_S = 0.3  # Opus wants 80 ms, AAC two frames, MP3 its bit reservoir
 NS_PER_S = 1_000_000_000
 
 
@@ -122,17 +122,15 @@ def _indexed(
 ) -> Iterator[tuple[int, Float32]]:
     """Yield ``(sample index, samples)`` from before ``first`` on."""
     assert track.stream_index is not None
-    bases = _file_starts_ns(sources)
+    bases = _file_bases_ns(sources, track)
     start = _start_for(track, bases, first)
-    index: int | None = 0 if start is None else None
-    if start is not None:
-        grid = _frame_grid(sources, track.stream_index)
-        if grid is None:
-            start, index = None, 0
+    grid = None if start is None else _frame_grid(sources, track.stream_index)
+    if grid is None:
+        start = None
+    index = 0
     for frame in decode_frames(sources, track.stream_index, start):
-        if index is None:
-            if frame.pts_ns is None:
-                continue
+        # After a seek every frame is placed anew: FFmpeg trims the first one once more.
+        if grid is not None and frame.pts_ns is not None:
             index = _snap(index_at(track, frame.pts_ns + bases[frame.file]), grid)
         yield index, frame.samples
         index += len(frame.samples)
@@ -140,27 +138,34 @@ def _indexed(
 
 def _start_for(track: AudioTrack, bases: Sequence[int], first: int) -> tuple[int, int] | None:
     """Return the file and its own time at which decoding should begin; None: the beginning."""
-    target = int(track.sample_times_ns(np.array([first], np.int64))[0]) - PREROLL_NS
-    k = int(np.searchsorted(np.asarray(bases), target, side="right")) - 1
-    if k < 0 or (k == 0 and target - bases[0] <= PREROLL_NS):
+    preroll = round(PREROLL_S * track.rate_hz)
+    sample = first - preroll
+    if sample <= preroll:
         return None
-    return k, target - bases[k]
+    k = 0 if len(bases) == 1 else int(np.searchsorted(track.file_firsts, sample, "right")) - 1
+    return k, int(track.sample_times_ns(np.array([sample], np.int64))[0]) - bases[k]
 
 
-def _file_starts_ns(sources: Sequence[MediaSource]) -> list[int]:
-    """Return where each file begins: the sum of the earlier ones' video durations."""
-    starts = [0]
-    for source in sources[:-1]:
-        with source.open() as container:
-            starts.append(starts[-1] + _duration_ns(container))
-    return starts
+def _file_bases_ns(sources: Sequence[MediaSource], track: AudioTrack) -> list[int]:
+    """Return what to add to each file's own sound times to reach the device clock.
+
+    Over a seam sound goes on at once, whatever the later file's times say.
+    """
+    firsts = np.array(track.file_firsts[1:], np.int64)
+    assert track.stream_index is not None
+    own = [_first_pts_ns(source, track.stream_index) for source in sources[1 : len(firsts) + 1]]
+    due = track.sample_times_ns(firsts).tolist() if len(firsts) else []
+    return [0, *(d - o for d, o in zip(due, own, strict=True))]
 
 
-def _duration_ns(container: Any) -> int:
-    for stream in container.streams.video:
-        if stream.duration:
-            return _to_ns(stream.duration, stream.time_base)
-    return int(container.duration or 0) * 1000
+def _first_pts_ns(source: MediaSource, stream_index: int) -> int:
+    with source.open() as container:
+        stream = _sound_stream(container, stream_index, source)
+        for packet in _packets(container, stream, last=False):
+            pts = _pts_ns(packet)
+            if pts is not None:
+                return pts
+    return 0
 
 
 def _frame_grid(sources: Sequence[MediaSource], stream_index: int) -> tuple[int, int] | None:
@@ -180,8 +185,8 @@ def _frame_grid(sources: Sequence[MediaSource], stream_index: int) -> tuple[int,
     return lengths[1], lengths[0]
 
 
-def _snap(index: float, grid: tuple[int, int] | None) -> int:
-    step, phase = grid or (1, 0)
+def _snap(index: float, grid: tuple[int, int]) -> int:
+    step, phase = grid
     return round((index - phase) / step) * step + phase
 
 

@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 __all__ = ["Run", "UniformGrid", "continuous_runs"]
 
 GAP_NS = 20_000_000
+LEAP_NS = 2_000_000
 BEND_S = 10.0  # spacing at which the smoothed line may bend
-STRAIGHT_NS = 4_000.0  # a quarter of a thousandth of what a picture or a sound can resolve
+STRAIGHT_NS = 4_000.0
+DENSE = 20  # knots a piece, from which on they are observations that jitter
 LEAST_SHIFT = 0.02  # samples of the grid; less is not worth an interpolation
 NS_PER_S = 1e9
 
@@ -69,11 +71,13 @@ class Run:
 
 
 def continuous_runs(track: AudioTrack) -> tuple[Run, ...]:
-    """Split a track where its times leap by more than 20 ms, and smooth each part."""
+    """Split a track where its times leap, and smooth each part."""
     knots = track.knots
     step = np.diff(knots, axis=0).astype(np.float64)
-    leap = step[:, 1] - step[:, 0] * NS_PER_S / track.rate_hz
-    breaks = np.flatnonzero(np.abs(leap) > np.maximum(GAP_NS, 0.01 * step[:, 1])) + 1
+    leap = np.abs(step[:, 1] - step[:, 0] * NS_PER_S / track.rate_hz)
+    # Knots a sample apart say where exactly time leaps; between distant ones it may also drift.
+    allowed = np.where(step[:, 0] == 1, LEAP_NS, np.maximum(GAP_NS, 0.01 * step[:, 1]))
+    breaks = np.flatnonzero(leap > allowed) + 1
     parts = np.split(knots, breaks)
     return tuple(_run(part, track.rate_hz) for part in parts)
 
@@ -92,16 +96,21 @@ def _run(knots: NDArray[np.int64], nominal_hz: float) -> Run:
 
 
 def _smooth(x: Float64, y: Float64, pieces: int) -> tuple[Float64, Float64]:
-    """Fit a line that may bend at equal distances; a straight one where that is as good."""
+    """Fit a line that may bend at equal distances; a straight one where that is as good.
+
+    Few knots were smoothed by who made them, and are taken as they are.
+    """
     slope, intercept = np.polyfit(x, y, 1)
-    ends = np.array([0.0, x[-1]])
     off = y - (intercept + slope * x)
-    if pieces == 1 or len(x) < 3 * pieces:
-        pieces = max(1, len(x) - 1) if np.abs(off).max() > STRAIGHT_NS and len(x) < 30 else 1
+    if np.abs(off).max() <= STRAIGHT_NS:
+        ends = np.array([0.0, x[-1]])
+        return ends, intercept + slope * ends
+    if len(x) < DENSE * pieces:
+        return x, y
     bends = np.linspace(0.0, x[-1], pieces + 1)
     heights = _fit_bends(x, off, bends)
     if np.abs(heights).max() <= STRAIGHT_NS:
-        return ends, intercept + slope * ends
+        bends, heights = bends[[0, -1]], np.zeros(2)
     return bends, intercept + slope * bends + heights
 
 

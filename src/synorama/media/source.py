@@ -22,7 +22,12 @@ if TYPE_CHECKING:
 
 __all__ = ["MediaSource", "as_sources"]
 
-LOCAL_ONLY = {"protocol_whitelist": "file,subfile"}  # a playlist must not reach the network
+FORMATS = (
+    "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,mpegts,mpeg,avi,wav,w64,flac,mp3,aac,ogg,asf,flv,aiff,"
+    "caf,au,amr,amrnb,amrwb,ac3,eac3,mxf,ivf,dv,wv,tta,ape,mpc,mpc8,rm,nut,gxf"
+)
+OPTIONS = {"protocol_whitelist": "file,subfile", "format_whitelist": FORMATS}
+"""No playlists and no network: opening a file reads this file only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +78,7 @@ class MediaSource:
         if self.size == 0 or (self.path.is_file() and self.path.stat().st_size == 0):
             raise EmptyFileError("the file has no bytes", path=self.path, hint="record it again")
         try:
-            return av.open(self.url, options=LOCAL_ONLY)
+            return av.open(self.url, options=OPTIONS, metadata_errors="replace")
         except FileNotFoundError as error:
             raise InputNotFoundError(
                 "the media file is gone", path=self.path, hint="put it back where it was"

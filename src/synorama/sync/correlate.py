@@ -33,13 +33,15 @@ SCORE_WITH_COARSE = 3.0  # where the whole recordings' envelopes agree besides
 COARSE_CLEAR = 9.0
 LEAST_AGREEING = 5
 RUNNER_UP = 0.75
-STACK_Z = 5.0
+STACK_Z = 5.0  # reverberant rooms, where only many windows convince, come close to it
+BEYOND_DOUBT = 30.0
 SAME_PLACE_S = 0.05
 LEAST_SOUND_S = 3.0
 # Against truth the formal errors were too small: median 2.0 times, 90th percentile 5.9 times.
 SIGMA_FACTOR = 3.0
 SIGMA_FLOOR_S = 15e-6
 # An overlap of seconds may lock onto an echo, 2 to 5 ms late.
+ECHO_OVERLAP_S = 20.0
 ECHO_SECOND = 0.7
 ECHO_Z = 9.0
 ECHO_SIGMA_S = 2.5e-3
@@ -129,7 +131,7 @@ def _judge_fits(
     longest = max(fits, key=lambda f: f.span_s[1] - f.span_s[0])
     runner_up = _runner_up(other, found, fits)
     ambiguous = runner_up >= RUNNER_UP
-    if ambiguous or longest.stack_z <= STACK_Z:
+    if ambiguous or (longest.stack_z <= STACK_Z and found.score < BEYOND_DOUBT):
         reason = (
             "the same sounds fit at more than one offset (repeated music?)"
             if ambiguous
@@ -169,7 +171,8 @@ def _runner_up(other: MonoSound, found: _Search, fits: Sequence[Fine]) -> float:
 
 
 def _echo(fit: Fine) -> bool:
-    return fit.second >= ECHO_SECOND or fit.stack_z < ECHO_Z
+    short = fit.span_s[1] - fit.span_s[0] < ECHO_OVERLAP_S
+    return fit.second >= ECHO_SECOND or (short and fit.stack_z < ECHO_Z)
 
 
 def _clock(reference: MonoSound, other: MonoSound, fit: Fine) -> ClockMap:
