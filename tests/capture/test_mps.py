@@ -595,7 +595,7 @@ def truth(
         if name.endswith("_confidence") or name == "quality_score":
             table[name] = np.round(rng.uniform(0.1, 1, rows), 6).tolist()
     for name in texts:
-        table[name] = [f"uid-{k // 4}" for k in range(rows)]
+        table[name] = [f"uid-{k // 4 if name == 'session_uid' else 0}" for k in range(rows)]
     if "tx_world_device" in table or "tx_odometry_device" in table:
         table["utc_timestamp_ns"] = [1_700_000_000_123_456_789 + k for k in range(rows)]
     if "geo_available" in table:
@@ -687,7 +687,7 @@ def test_points_and_observations_equal_truth_and_the_vendors_reader(
     numbers = rng.uniform(-3000, 3000, (5, 50)).round(6).tolist()
     points = dict(zip(["px_world", "py_world", "pz_world"], numbers, strict=False))
     stds = {"inv_dist_std": numbers[3], "dist_std": [abs(x) for x in numbers[4]]}
-    uids: dict[str, list[Any]] = {"uid": list(range(50)), "graph_uid": ["a-b"] * 25 + ["c"] * 25}
+    uids: dict[str, list[Any]] = {"uid": list(range(50)), "graph_uid": ["a-b"] * 50}
     path = write_table(tmp_path / f"slam/semidense_points{suffix}", {**uids, **points, **stds})
     assert_points(tmp_path, path)
     cloud = tracks_of(tmp_path)[0]["semidense_points"]
@@ -976,6 +976,17 @@ def test_text_instead_of_a_value_is_refused_when_read(tmp_path: Path) -> None:
     write_table(tmp_path / GAZE, table)
     with pytest.raises(CorruptFileError, match="far"):
         sample_track(tmp_path, "general_eye_gaze").read()
+
+
+def test_islands_that_were_not_aligned_are_said(tmp_path: Path) -> None:
+    name, numbers, texts, check = MADE["closed"]
+    table = truth(numbers, texts)
+    table["graph_uid"][5:] = ["another", "another"]
+    path = write_table(tmp_path / name, table)
+    _, problems = tracks_of(tmp_path)
+    assert [(p.code, p.severe) for p in problems] == [("several_worlds", True)]
+    assert check is not None
+    check(tmp_path, path)
 
 
 def test_mixed_up_hand_columns_are_noticed(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import io
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -34,6 +34,7 @@ BLOCK = 1 << 20
 READ = BLOCK - (1 << 16)  # so that it fits into a block together with the line begun before it
 GZIP_MAGIC = b"\x1f\x8b"
 NS_PER_US = 1000
+WORLD = "graph_uid"
 CHANGED = "run it again once nothing writes to the MPS folder any more"
 
 
@@ -64,6 +65,8 @@ class Scan:
         be cut short.
     ends_early
         The gzip stream ends before its end mark.
+    worlds
+        Identifiers of the world frames that the rows refer to.
     """
 
     rows: int = 0
@@ -78,6 +81,7 @@ class Scan:
     cut: bool = False
     unended: bool = False
     ends_early: bool = False
+    worlds: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,12 +214,14 @@ def read_header(path: Path) -> tuple[str, ...]:
 
 
 def scan(path: Path, layout: Layout) -> Scan:
-    """Read the times and vital columns of a table, and nothing else."""
+    """Read the times, world frames and vital columns of a table, and nothing else."""
     found = Scan()
     before: NDArray[np.int64] = np.zeros(0, np.int64)
     time = [f.column for f in layout.of("time")]
-    for batch in _batches(path, layout, (*time, *layout.vital), found):
+    world = [f.column for f in layout.of("text") if f.column == WORLD]
+    for batch in _batches(path, layout, (*time, *world, *layout.vital), found):
         found.rows += batch.num_rows
+        found.worlds.update(*(batch.column(name).dictionary.to_pylist() for name in world))
         _judge_vital(found, batch, layout.vital)
         if time:
             times = _integers(batch.column(time[0])) * NS_PER_US

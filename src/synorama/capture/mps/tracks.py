@@ -249,6 +249,9 @@ def _judged(found: Scan, label: str, track: str, *, ordered: bool) -> Iterator[P
          "between 0 and 1: its columns may be mixed up, do not trust it"),
         (ordered and found.backwards, "time_goes_back", True,
          f"time goes back {found.backwards} times, by up to {found.worst_ns / 1e6:.3f} ms"),
+        (len(found.worlds) > 1, "several_worlds", True,
+         f"its rows lie in {len(found.worlds)} world frames that nothing relates to each other: "
+         "compare them only where graph_uid is the same"),
         (not rows, "no_rows", True, "it has no rows"),
     )  # fmt: skip
     return (Problem(code, f"{label}: {text}", track, bad) for it, code, bad, text in said if it)
