@@ -12,7 +12,8 @@ from typing import Literal
 import numpy as np
 
 from synorama.errors import UsageError
-from synorama.simulate.aria import FULL, SMALL, Glasses, write_glasses
+from synorama.simulate.aria import FULL, SMALL, write_glasses
+from synorama.simulate.aria_streams import Glasses
 from synorama.simulate.clocks import randomness, steady_clock
 from synorama.simulate.gopro import GoPro, write_gopro
 from synorama.simulate.output import whole_folder
@@ -24,7 +25,7 @@ from synorama.timebase import NS_PER_S, ClockMap
 __all__ = ["LEAST_SECONDS", "Size", "simulate"]
 
 Size = Literal["small", "full"]
-Progress = Callable[[str, float], None]
+Progress = Callable[[int, int], None]
 
 LEAST_SECONDS = 4.0
 START_EPOCH_S = 1_735_725_600  # 2025-01-01 10:00 UTC; nothing here happened at any real time
@@ -62,7 +63,7 @@ def simulate(
     size
         ``full``: pictures of the sizes that the devices record; ``small``: tiny ones.
     progress
-        Called with the name of a device and the share of the session that is written.
+        Called with the number of devices that are written, and of all.
 
     Returns
     -------
@@ -129,9 +130,9 @@ def _write(folder: Path, plan: _Plan, progress: Progress) -> None:
     )
     recordings = []
     for done, record in enumerate(recorders):
-        progress(record.keywords["name"], done / len(recorders))
+        progress(done, len(recorders))
         recordings.append(record(folder, plan, sound))
-    progress("truth", 1.0)
+    progress(len(recorders), len(recorders))
     write_truth(folder / TRUTH, _session_facts(plan), tuple(recordings))
 
 
@@ -153,11 +154,11 @@ def _record_glasses(
     glasses = _glasses(plan, name, number)
     path = folder / name / f"{glasses.uuid('file')}.vrs"
     path.parent.mkdir()
-    tracks = write_glasses(path, glasses, sound)
+    tracks = write_glasses(path, glasses, sound, FULL if plan.size == "full" else SMALL)
     return RecordingTruth(
         name=name,
         device="aria-gen1",
-        role=glasses.ticsync,
+        role=glasses.sync_role,
         serial=glasses.serial,
         files=(path.relative_to(folder).as_posix(),),
         clock=glasses.clock,
@@ -183,10 +184,9 @@ def _glasses(plan: _Plan, name: str, number: int) -> Glasses:
         clock=clock,
         start_ns=device_ns,
         seconds=plan.seconds,
-        ticsync="server" if serves else "client",
+        sync_role="server" if serves else "client",
         shared_session_id=plan.shared_session_id,
         start_epoch_s=START_EPOCH_S + (begin_ns - plan.start_ns) // NS_PER_S,
-        cameras=FULL if plan.size == "full" else SMALL,
         barcode=number * len(FULL),
         hearing=_hearing(rng),
         seed=plan.seed,
@@ -247,5 +247,5 @@ def _hearing(rng: np.random.Generator) -> Hearing:
     return Hearing(gain=rng.uniform(0.3, 1.0), noise_rms=rng.uniform(0.002, 0.006))
 
 
-def _silent(name: str, share: float) -> None:
+def _silent(done: int, total: int) -> None:
     """Report progress to nobody."""
