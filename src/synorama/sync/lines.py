@@ -22,6 +22,7 @@ __all__ = ["Line", "RobustFit", "Spline", "fit_line", "fit_spline", "mad", "rans
 
 MAX_SLOPE = 300e-6
 HUBER = 1.5
+STIFFNESS = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +123,7 @@ def fit_line(
 
 
 def fit_spline(
-    t: Float64, residual: Float64, weight: Float64, knots: Float64, *, stiffness: float = 3.0
+    t: Float64, residual: Float64, weight: Float64, knots: Float64, *, floor_s: float = 2e-5
 ) -> Spline:
     """Fit a bending line through residuals: hat functions, bends penalised, Huber weights."""
     n = len(knots)
@@ -132,15 +133,15 @@ def fit_spline(
     hats[np.arange(len(t)), left] = 1 - (place - left)
     hats[np.arange(len(t)), left + 1] = place - left
     bends = np.diff(np.eye(n), 2, axis=0)
-    penalty = stiffness * weight.mean() * (bends.T @ bends) + 1e-9 * np.eye(n)
+    penalty = STIFFNESS * weight.mean() * (bends.T @ bends) + 1e-9 * np.eye(n)
     u, heights = weight.copy(), np.zeros(n)
     for _ in range(12):
         heights = np.linalg.solve(
             (hats * u[:, None]).T @ hats + penalty, (hats * u[:, None]).T @ residual
         )
         left_over = residual - hats @ heights
-        u = _huber(left_over, weight, 2e-5)
-    return Spline(knots, heights, max(mad(residual - hats @ heights), 2e-5))
+        u = _huber(left_over, weight, floor_s)
+    return Spline(knots, heights, max(mad(residual - hats @ heights), floor_s))
 
 
 def _huber(residual: Float64, weight: Float64, floor: float) -> Float64:
