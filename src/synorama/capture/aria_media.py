@@ -103,8 +103,6 @@ def _picture_fields(
     vrs: VrsFile, stream: str, records: NDArray[np.void]
 ) -> dict[str, NDArray[Any]]:
     wanted = ("capture_timestamp_ns", "frame_number", "image_key_frame_index", *EXPOSURE_COLUMNS)
-    if not len(records):
-        return {"capture_timestamp_ns": np.zeros(0, np.int64)}
     return vrs.columns(stream, records, wanted)
 
 
@@ -112,9 +110,8 @@ def _picture_codec(vrs: VrsFile, stream: str, config: dict[str, Any]) -> tuple[s
     """Return FFmpeg's names of the codec and, for raw pictures, of the pixel format."""
     records = vrs.select(stream)
     tags = vrs.streams[stream]
-    versions = [int(records["version"][0])] if len(records) else range(10)
-    text = next((f for v in versions if (f := tags.format(DATA, v))), "")
-    block = text.rpartition("+")[2]
+    version = int(records["version"][0]) if len(records) else tags.newest_version(DATA)
+    block = tags.format(DATA, version or 0).rpartition("+")[2]
     if match := re.search(r"image/video.*codec=([\w.]+)", block):
         return _VIDEO_CODECS.get(match[1], "unknown"), ""
     if block.startswith("image/raw"):
@@ -303,8 +300,9 @@ def _muted(vrs: VrsFile, stream: str, records: NDArray[np.void]) -> NDArray[np.b
 
 
 def _sound_codec(vrs: VrsFile, stream: str, records: NDArray[np.void]) -> str:
-    version = int(records["version"][0]) if len(records) else 2
-    block = vrs.streams[stream].format(DATA, version).rpartition("+")[2]
+    tags = vrs.streams[stream]
+    version = int(records["version"][0]) if len(records) else tags.newest_version(DATA)
+    block = tags.format(DATA, version or 0).rpartition("+")[2]
     if block.startswith("audio/opus"):
         return "opus"
     match = re.search(r"audio/pcm/(\w+)", block)

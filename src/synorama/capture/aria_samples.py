@@ -60,15 +60,12 @@ def sample_track(
 
 
 def _times(vrs: VrsFile, stream: str, table: Table) -> Int64:
-    records = vrs.select(stream)
-    if not len(records):
-        return np.zeros(0, np.int64)
-    return vrs.columns(stream, records, [table.time])[table.time]
+    return vrs.columns(stream, vrs.select(stream), [table.time])[table.time]
 
 
 def _read(vrs: VrsFile, stream: str, table: Table) -> Samples:
     records = vrs.select(stream)
-    fields = vrs.columns(stream, records, table.fields) if len(records) else {}
+    fields = vrs.columns(stream, records, table.fields)
     n = len(records)
     extra: dict[str, NDArray[Any]] = {
         name: _integers(fields[field])
@@ -77,7 +74,7 @@ def _read(vrs: VrsFile, stream: str, table: Table) -> Samples:
     }
     for name, field in (table.texts or {}).items():
         extra[name] = vrs.texts(stream, records, field)
-    return Samples(fields.get(table.time, np.zeros(n, np.int64)), _values(table, fields, n), extra)
+    return Samples(fields[table.time], _values(table, fields, n), extra)
 
 
 def _values(table: Table, fields: dict[str, NDArray[Any]], n: int) -> NDArray[np.floating[Any]]:

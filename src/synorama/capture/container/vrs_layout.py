@@ -121,7 +121,9 @@ def _piece_type(piece: dict[str, Any]) -> np.dtype[Any]:
     if container not in ("Value", "Array"):
         raise ValueError(f"'{piece['name']}' has an offset and the type {piece['type']}")
     scalar = _element_type(element)
-    return np.dtype((scalar, (int(piece["size"]),))) if "size" in piece else scalar
+    if "size" not in piece:
+        return scalar
+    return np.dtype((scalar.base, (int(piece["size"]), *scalar.shape)))
 
 
 def _variable_type(text: str) -> np.dtype[Any] | str:
