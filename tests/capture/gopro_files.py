@@ -143,6 +143,7 @@ def encode(frames: int = 120, width: int = 64, *, b_frames: bool = False, seed: 
         gop = f"keyint={GOP}:min-keyint={GOP}:scenecut=0:open-gop=0:bframes={2 * b_frames}"
         video.options = {"preset": "ultrafast", "x264-params": f"{gop}:threads=1"}
         audio.layout, audio.bit_rate = "stereo", 96_000
+        audio.options = {"aac_pns": "0"}  # its made-up noise differs after a seek
         for packet in _encode(video, _pictures(frames, width), 1 / FPS):
             out.mux(packet)
         sound = _noise(int(frames / FPS * RATE) // AAC, seed)
@@ -198,6 +199,7 @@ class Plan:
 
     camera: bytes | None = CAMERA
     media: bytes | None = b"media-unique-id!"
+    global_id: bytes | None = None
     serial: str = "C3461300000001"
     model: str = "HERO11 Black"
     timecode: str | None = "11:12:47:22"
@@ -272,6 +274,8 @@ def _user_data(plan: Plan) -> bytes:
         boxes += [_box(b"FIRM", b"H22.01.01.10.00"), _box(b"CAME", plan.camera)]
     if plan.media is not None:
         boxes += [_box(b"MUID", (plan.camera or bytes(16)) + plan.media)]
+    if plan.global_id is not None:
+        boxes += [_box(b"GUMI", plan.global_id)]
     if plan.serial:
         told = nest("DEVC", text("DVNM", "Global Settings"), text("CASN", plan.serial),
                     text("MINF", plan.model), text("FMWR", "H22.01.01.10.00"))  # fmt: skip

@@ -25,7 +25,7 @@ from synorama.records import FileRef, Problem, Recording, Track
 
 __all__ = ["READER"]
 
-SUFFIXES = (".mp4", PREVIEW_SUFFIX, ".thm")
+SUFFIXES = (".mp4", PREVIEW_SUFFIX, ".wav")  # sound only where it accompanies a film
 # Vendor's file type box, the block that some models write before the media, names of the tracks.
 MARK = re.compile(rb"ftypmp41\x20\x13\x10\x18|GPRO[\x00-\xff]{4}H|GoPro (?:AVC|AAC|MET|TCD|H\.265)")
 HEAD = 64
@@ -37,18 +37,29 @@ INDEX_HEAD = 32 * 1024
 
 def _sniff(path: Path) -> bool:
     """Tell GoPro files by name or by what the camera writes into them. Never raises."""
-    suffix = path.suffix.lower()
     named = parse_name(path) is not None
-    if suffix in ASIDE_SUFFIXES:
-        return named and (suffix == ".thm" or _has_movie(path))
+    if _is_aside(path):
+        return named and any(_is_movie(p) for p in _relatives(path))
     if not looks_like_mp4(path):
         return False
     return named or any(MARK.search(part) for part in _telling_parts(path))
 
 
-def _has_movie(path: Path) -> bool:
-    """Tell raw sound beside its film from any other WAV file."""
-    return any(path.with_suffix(suffix).exists() for suffix in (".MP4", ".mp4"))
+def _relatives(path: Path) -> Iterator[Path]:
+    """Yield the files beside this one that have the same number; this one too."""
+    name = parse_name(path)
+    try:
+        beside = sorted(path.parent.iterdir()) if name else []
+    except OSError:
+        return
+    for other in beside:
+        told = parse_name(other)
+        if told is not None and name is not None and told.number == name.number:
+            yield other
+
+
+def _is_movie(path: Path) -> bool:
+    return path.suffix.lower() in (".mp4", PREVIEW_SUFFIX)
 
 
 def _telling_parts(path: Path) -> Iterator[bytes]:
@@ -86,7 +97,8 @@ def _takes_of(group: Sequence[Path]) -> Iterator[Take]:
     movies = [p for p in group if not _is_aside(p)]
     films = [p for p in movies if not _is_preview(p)]
     chosen = films or movies
-    aside = tuple(sorted(p for p in group if p not in chosen))
+    near = [p for p in _relatives(group[0]) if _is_aside(p) or _is_preview(p)]
+    aside = tuple(sorted({p for p in (*group, *near) if p not in chosen}))
     while chosen:
         chapters = tuple(p for p in siblings(chosen[0]) if p in chosen)
         chosen = [p for p in chosen if p not in chapters]

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Chapter", "Identity", "TimeCode", "read_chapter", "siblings", "verify"]
 
 MAX_BOX = 1 << 20
+DAY_S = 24 * 3600
 CONTINUES_S = 2  # a time code further off than this is that of another recording
 MOVIE_SUFFIXES = (".mp4", ".mov")
 MAX_FOLDERS = 200  # beside the folder, searched for a chapter that is missing
@@ -324,11 +325,18 @@ def _elsewhere(known: Chapter, missing: list[int]) -> Path | None:
     for folder in folders[:MAX_FOLDERS]:
         for path in _movies(folder, known.path.suffix):
             name = parse_name(path)
-            if name and known.name and name.chapter in missing and name.series == known.name.series:
-                found = read_chapter(path)
-                if found.identity.camera == known.identity.camera:
-                    return path
+            numbered = name and known.name and name.series == known.name.series
+            if not (name and numbered and name.chapter in missing):
+                continue
+            if _same(known.identity, read_chapter(path).identity):
+                return path
     return None
+
+
+def _same(known: Identity, found: Identity) -> bool:
+    """Tell whether something says that two files are of one recording, and nothing denies it."""
+    shared = known.same_recording(found)
+    return bool(shared or (shared is None and known.camera and known.camera == found.camera))
 
 
 def _check_camera(a: Chapter, b: Chapter) -> None:
@@ -369,9 +377,9 @@ def _gap_s(a: Chapter, b: Chapter) -> Fraction | None:
     """Return by how much b's time code starts later than a's ends [s], over midnight or not."""
     if a.timecode is None or b.timecode is None:
         return None
-    day = 24 * 3600
     gap = b.timecode.seconds - a.timecode.seconds - a.duration_s
-    return (gap + day // 2) % day - day // 2
+    by_labels = DAY_S * round(a.timecode.fps) / a.timecode.fps  # a day of non-drop labels
+    return min((gap, gap + DAY_S, gap + by_labels, gap - DAY_S, gap - by_labels), key=abs)
 
 
 def _restarts(a: Chapter, b: Chapter) -> bool:
