@@ -287,6 +287,8 @@ def _write_audio(group: Any, track: AudioTrack) -> None:
     )
     write_table(group, "t_device_ns", track.knots[:, 1])
     write_table(group, "first_sample", track.knots[:, 0])
+    if track.file_firsts:
+        write_table(group, "file_firsts", np.array(track.file_firsts, np.int64))
     if track.blocks is not None:
         write_table(group, "index", track.blocks)
     if track.muted is not None:
@@ -304,6 +306,9 @@ def _read_audio(group: Any) -> AudioTrack:
         knots=np.column_stack(knots),
         blocks=blocks,
         muted=read_table(group, "muted").astype(bool) if "muted" in group else None,
+        file_firsts=tuple(read_table(group, "file_firsts").tolist())
+        if "file_firsts" in group
+        else (),
         stream_index=attribute(group, "stream_index"),
         source=attribute(group, "source"),
         **{key: attribute(group, key) for key in keys},
