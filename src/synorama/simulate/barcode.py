@@ -7,6 +7,7 @@ number, 4 bits that tell cameras apart, 8 bits of check sum. The strip is a whol
 
 from __future__ import annotations
 
+from math import ceil
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -74,11 +75,12 @@ def read(picture: Picture) -> Stamp | None:
 
 def _middle(grey: NDArray[np.float64], row: int, column: int, height: int, width: int) -> float:
     """Return the brightness of the inner half of a cell, away from what codecs smear."""
-    top, left = height / ROWS, width / COLUMNS
-    y0, y1 = int((row + 0.25) * top), max(int((row + 0.75) * top), int((row + 0.25) * top) + 1)
-    x0 = int((column + 0.25) * left)
-    x1 = max(int((column + 0.75) * left), x0 + 1)
-    return float(grey[y0:y1, x0:x1].mean())
+    return float(grey[_inner(row, height / ROWS), _inner(column, width / COLUMNS)].mean())
+
+
+def _inner(cell: int, size: float) -> slice:
+    first = ceil((cell + 0.25) * size)
+    return slice(first, max(ceil((cell + 0.75) * size), first + 1))
 
 
 def _word(frame: int, camera: int) -> int:

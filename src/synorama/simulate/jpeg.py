@@ -41,6 +41,8 @@ class StampedJpeg:
 
     def __init__(self, picture: Picture, quality: int) -> None:
         self._block = 8 if picture.ndim == 2 else 16
+        if picture.shape[1] % self._block:
+            raise ValueError(f"a width of {picture.shape[1]} px is no multiple of {self._block}")
         self._shape = picture.shape
         self._quality = quality
         self._head, scan = _split(self._encode(picture))

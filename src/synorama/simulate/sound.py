@@ -27,7 +27,7 @@ __all__ = ["SOUND_RATE_HZ", "Hearing", "Sound"]
 SOUND_RATE_HZ = 48_000
 MARGIN_S = 6  # sound before and after the session, for devices that start early or stop late
 BAND_HZ = 12_000  # a quarter of the rate: up to there the spline is exact to -60 dB
-LEVEL_RMS = 0.08  # of full scale, 1.0
+LEVEL_RMS, PEAK = 0.08, 0.7  # of full scale, 1.0
 SPLINE_DEGREE = 5
 SPLINE_REACH = 6  # samples to both sides that a spline of this degree may touch
 
@@ -105,7 +105,7 @@ class Sound:
 
 
 def _make(seconds: float, seed: int) -> Float32:
-    """Return ``seconds`` of sound at `SOUND_RATE_HZ`, below `BAND_HZ`, at `LEVEL_RMS`."""
+    """Return ``seconds`` of sound at `SOUND_RATE_HZ`, below `BAND_HZ`, near `LEVEL_RMS`."""
     from scipy import signal
 
     sound = np.zeros(round(seconds * SOUND_RATE_HZ), np.float32)
@@ -114,11 +114,11 @@ def _make(seconds: float, seed: int) -> Float32:
     _add_beeps(sound, randomness(seed, "sound", "beeps"))
     hiss = randomness(seed, "sound", "hiss").standard_normal(len(sound), np.float32)
     sound += 0.003 * hiss
+    sound *= LEVEL_RMS / np.sqrt(np.mean(np.square(sound)))
+    np.tanh(sound / PEAK, out=sound)  # before the filter, so that nothing lands above the band
     low_pass = signal.firwin(129, BAND_HZ - 800, fs=SOUND_RATE_HZ, window=("kaiser", 8.0))
-    band = signal.oaconvolve(sound, low_pass.astype(np.float32), mode="same")
-    band *= LEVEL_RMS / np.sqrt(np.mean(np.square(band)))
-    limited: Float32 = np.clip(band, -0.95, 0.95).astype(np.float32)
-    return limited
+    band: Float32 = signal.oaconvolve(sound * PEAK, low_pass.astype(np.float32), mode="same")
+    return band
 
 
 def _add_voices(sound: Float32, rng: np.random.Generator) -> None:
