@@ -25,6 +25,7 @@ from synorama.capture.container.vrs import (
     read_tags,
     starts_like_vrs,
 )
+from synorama.capture.mps import find_mps, mps_tracks
 from synorama.capture.reader import Reader, Take
 from synorama.errors import InputError, NotAriaError
 from synorama.records import (
@@ -161,6 +162,8 @@ def open_aria(path: Path) -> Recording:
     glasses = _identify(vrs)
     tracks, problems = _tracks(vrs, glasses)
     mappings = tuple(_time_mappings(vrs))
+    start_utc = _start_utc(glasses, tracks, mappings)
+    problems += _add_mps(vrs.paths[0], tracks)
     return Recording(
         id="aria",
         device="aria",
@@ -172,7 +175,7 @@ def open_aria(path: Path) -> Recording:
         sync_role=glasses.sync_role,
         shared_session_id=glasses.shared_session_id,
         time_mappings=mappings,
-        start_utc=_start_utc(glasses, tracks, mappings),
+        start_utc=start_utc,
         problems=(
             *_file_problems(vrs),
             *_clock_problems(glasses, mappings),
@@ -295,6 +298,21 @@ def _tracks(vrs: VrsFile, glasses: _Glasses) -> tuple[dict[str, Track], list[Pro
         tracks.update({track.name: track for track in made})
         problems.extend(found)
     return tracks, problems
+
+
+def _add_mps(path: Path, tracks: dict[str, Track]) -> list[Problem]:
+    """Add the tracks of MPS output; of two folders with the same track the first counts."""
+    problems: list[Problem] = []
+    for folder in find_mps(path):
+        try:
+            found, said = mps_tracks(folder)
+        except InputError as error:  # the glasses' own streams are whole without it
+            problems.append(Problem("mps_unreadable", f"MPS output: {error}", severe=True))
+            continue
+        for track in found:
+            tracks.setdefault(track.name, track)
+        problems.extend(said)
+    return problems
 
 
 def _readable(vrs: VrsFile, glasses: _Glasses) -> Iterator[tuple[str, str]]:

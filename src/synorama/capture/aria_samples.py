@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from synorama.capture.aria_tables import Floats, Table
+from synorama.capture.aria_tables import RECORD_TIME, Floats, Table
 from synorama.capture.container.vrs import VrsFile
 from synorama.records import Problem, Samples, SampleTrack
 from synorama.timebase import NS_PER_S
@@ -60,7 +60,11 @@ def sample_track(
 
 
 def _times(vrs: VrsFile, stream: str, table: Table) -> Int64:
-    return vrs.columns(stream, vrs.select(stream), [table.time])[table.time]
+    records = vrs.select(stream)
+    if table.time == RECORD_TIME:
+        recorded: Int64 = np.rint(records["time_s"] * NS_PER_S).astype(np.int64)
+        return recorded
+    return vrs.columns(stream, records, [table.time])[table.time]
 
 
 def _read(vrs: VrsFile, stream: str, table: Table) -> Samples:
@@ -74,7 +78,7 @@ def _read(vrs: VrsFile, stream: str, table: Table) -> Samples:
     }
     for name, field in (table.texts or {}).items():
         extra[name] = vrs.texts(stream, records, field)
-    return Samples(fields[table.time], _values(table, fields, n), extra)
+    return Samples(_times(vrs, stream, table), _values(table, fields, n), extra)
 
 
 def _values(table: Table, fields: dict[str, NDArray[Any]], n: int) -> NDArray[np.floating[Any]]:

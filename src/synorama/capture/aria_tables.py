@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 
 from synorama.records import Column, SampleKind
 
-__all__ = ["Floats", "Table", "table_for"]
+__all__ = ["RECORD_TIME", "Floats", "Table", "table_for"]
+
+RECORD_TIME = ""
 
 XYZ, XYZW = ("x", "y", "z"), ("x", "y", "z", "w")
 HAND_JOINTS, HAND_FINGERS, HAND_LANDMARKS = 22, 5, 21
@@ -46,8 +48,9 @@ class Floats:
 class Table:
     """How the records of a stream become the rows of a sample track.
 
-    ``integers`` and ``texts`` map names of extra columns to VRS fields. ``regular`` marks sensors
-    that sample at a fixed rate, of which a pause is a fault.
+    ``time`` is the field that holds the device time, or `RECORD_TIME` where the only device time
+    is the record's own. ``integers`` and ``texts`` map names of extra columns to VRS fields.
+    ``regular`` marks sensors that sample at a fixed rate, of which a pause is a fault.
     """
 
     values: tuple[Floats, ...]
@@ -69,7 +72,8 @@ class Table:
         """All fixed-size fields that the table needs."""
         valid = (v.valid for v in self.values if v.valid)
         integers = (self.integers or {}).values()
-        return (self.time, *(v.field for v in self.values), *valid, *integers)
+        time = (self.time,) if self.time != RECORD_TIME else ()
+        return (*time, *(v.field for v in self.values), *valid, *integers)
 
 
 def _named(prefix: str, parts: tuple[str, ...]) -> tuple[str, ...]:
@@ -158,14 +162,17 @@ GPS = Table(
     texts=_same("provider"),
     location=True,
 )
+# The vendor's layouts give beacons no device time: the board's clock is one of its own, and
+# system time is UNIX time in the first generation. The record's time is the device's.
 _BEACON_TIMES = {
+    "system_time_ns": "system_timestamp_ns",
     "board_time_ns": "board_timestamp_ns",
     "board_scan_start_ns": "board_request_start_timestamp_ns",
     "board_scan_complete_ns": "board_request_complete_timestamp_ns",
 }
 WIFI = Table(
     (_one("rssi", "rssi", "dBm"), _one("freq_mhz", "frequency", "MHz")),
-    time="system_timestamp_ns",
+    time=RECORD_TIME,
     integers=_BEACON_TIMES,
     texts=_same("ssid", "bssid_mac"),
     location=True,
@@ -176,7 +183,7 @@ BLUETOOTH = Table(
         _one("rssi", "rssi", "dBm"),
         _one("freq_mhz", "frequency", "MHz"),
     ),
-    time="system_timestamp_ns",
+    time=RECORD_TIME,
     integers=_BEACON_TIMES,
     texts=_same("unique_id", "mac_address"),
     location=True,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -228,7 +227,7 @@ def _parse_description(body: bytes) -> tuple[Mapping[str, str], Mapping[str, Str
         name = f"{type_id}-{instance}"
         streams[name] = Stream(name, user, own)
     tags, _ = _parse_map(body, at)
-    return tags, MappingProxyType(streams)
+    return tags, streams
 
 
 def _parse_map(body: bytes, at: int) -> tuple[Mapping[str, str], int]:
@@ -237,7 +236,7 @@ def _parse_map(body: bytes, at: int) -> tuple[Mapping[str, str], int]:
     for _ in range(count):
         key, at = _parse_text(body, at)
         out[key], at = _parse_text(body, at)
-    return MappingProxyType(out), at
+    return out, at
 
 
 def _parse_text(body: bytes, at: int) -> tuple[str, int]:
