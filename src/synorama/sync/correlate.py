@@ -20,6 +20,8 @@ from synorama.sync.coarse import Coarse, search
 from synorama.sync.features import band_features
 from synorama.sync.fine import Fine, refine
 from synorama.sync.jumps import find_segments
+from synorama.sync.lines import Line
+from synorama.sync.short import LEAST_S, SHORT_S, ShortPlace, place_short
 from synorama.sync.verify import Verified, common_span, verify
 from synorama.timebase import NS_PER_S, ClockMap
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SCORE_NEEDED", "align"]
 
+SEVERAL_PLACES = "the same sounds fit at more than one offset (repeated music?)"
 SCORE_NEEDED = 6.0  # minus log10 of the probability of chance
 SCORE_WITH_COARSE = 3.0  # where the whole recordings' envelopes agree besides
 COARSE_CLEAR = 9.0
@@ -36,7 +39,11 @@ RUNNER_UP = 0.75
 STACK_Z = 5.0  # reverberant rooms, where only many windows convince, come close to it
 BEYOND_DOUBT = 30.0
 SAME_PLACE_S = 0.05
-LEAST_SOUND_S = 3.0
+# Sounds of a few seconds: unrelated ones reached z = 19, related ones mostly 50 and more.
+SHORT_Z_PER_POINT = 5.0
+SHORT_RUNNER_UP = 0.6
+SHORT_AGREEING = 2
+SHORT_RATE_SIGMA_PPM = 50.0
 # Against truth the formal errors were too small: median 2.0 times, 90th percentile 5.9 times.
 SIGMA_FACTOR = 3.0
 SIGMA_FLOOR_S = 15e-6
@@ -78,6 +85,8 @@ def align(reference: MonoSound, other: MonoSound) -> PairEvidence:
     unusable = _unusable(reference) or _unusable(other)
     if unusable:
         return _refused(reference, other, unusable, 0.0)
+    if min(reference.duration_s, other.duration_s) < SHORT_S:
+        return _align_short(reference, other)
     coarse = search(band_features(reference), band_features(other))
     found = _judge_all(reference, other, coarse)
     if found is None:
@@ -91,10 +100,42 @@ def align(reference: MonoSound, other: MonoSound) -> PairEvidence:
 
 
 def _unusable(sound: MonoSound) -> str:
-    if sound.duration_s < LEAST_SOUND_S:
-        return f"'{sound.name}' is only {sound.duration_s:.2f} s long, {LEAST_SOUND_S:g} s needed"
+    if sound.duration_s < LEAST_S:
+        return f"'{sound.name}' is only {sound.duration_s:.2f} s long, {LEAST_S:g} s needed"
     silent = np.count_nonzero(sound.samples) < 0.5 * sound.rate_hz
     return f"'{sound.name}' is silent" if silent else ""
+
+
+def _align_short(reference: MonoSound, other: MonoSound) -> PairEvidence:
+    """Place a sound of a few seconds: an offset only, no drift can be seen."""
+    place = place_short(reference, other)
+    score = place.z / SHORT_Z_PER_POINT
+    clear = place.runner_up < SHORT_RUNNER_UP
+    if score < SCORE_NEEDED or not clear or place.agreeing < SHORT_AGREEING:
+        several = score >= SCORE_NEEDED and not clear
+        reason = SEVERAL_PLACES if several else "no common sound"
+        return _refused(reference, other, reason, score, SCORE_NEEDED, place.runner_up, several)
+    clock = _short_clock(reference, other, place)
+    return PairEvidence(
+        reference.name, other.name, True, "accepted; only seconds of sound, drift unknown",
+        score, SCORE_NEEDED, place.runner_up, place.agreeing,
+        offset_ns=_offset_at_zero(clock), drift_ppm=0.0, sigma_ns=clock.sigma_ns, maps=(clock,),
+    )  # fmt: skip
+
+
+def _short_clock(reference: MonoSound, other: MonoSound, place: ShortPlace) -> ClockMap:
+    first_s, last_s = common_span(reference, other, Line(place.lag_s))
+    first = other.time_ns(first_s)
+    return ClockMap.affine(
+        reference.name,
+        other.name,
+        offset_ns=reference.time_ns(first_s + place.lag_s) - first,
+        anchor_ns=first,
+        sigma_ns=ECHO_SIGMA_S * NS_PER_S,
+        valid_ns=(first, max(first, other.time_ns(last_s))),
+        rate_sigma_ppm=SHORT_RATE_SIGMA_PPM,
+        limit_ns=LIMIT_NS,
+    )
 
 
 def _judge_all(reference: MonoSound, other: MonoSound, coarse: Coarse) -> _Search | None:
@@ -133,7 +174,7 @@ def _judge_fits(
     ambiguous = runner_up >= RUNNER_UP
     if ambiguous or (longest.stack_z <= STACK_Z and found.score < BEYOND_DOUBT):
         reason = (
-            "the same sounds fit at more than one offset (repeated music?)"
+            SEVERAL_PLACES
             if ambiguous
             else "windows agree on an offset, but no common peak stands out"
         )

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Float32 = NDArray[np.float32]
     Float64 = NDArray[np.float64]
 
-__all__ = ["Correlograms", "Windowing", "correlate_windows", "parabola"]
+__all__ = ["Correlograms", "Windowing", "correlate_windows", "parabola", "whitened"]
 
 LOW_HZ, HIGH_HZ = 150.0, 7200.0
 
@@ -105,7 +105,7 @@ def correlate_windows(
         a = reference.samples[j - reach : j + width + reach]
         if not (a[::11].any() and b[::11].any()):
             continue
-        curves.append(_gcc(a, b, reach, rate, windowing.whitening))
+        curves.append(whitened(a, b, 2 * reach + 1, rate, windowing.whitening))
         times.append((i + width / 2) / rate)
         lags.append((j - i) / rate)
     shape = (len(curves), 2 * reach + 1)
@@ -125,16 +125,20 @@ def _inside(first: int, end: int, sound: MonoSound) -> bool:
     return first >= 0 and end <= len(sound.samples)
 
 
-def _gcc(
-    a: NDArray[np.int16], b: NDArray[np.int16], reach: int, rate_hz: int, whitening: float
+def whitened(
+    a: NDArray[np.int16], b: NDArray[np.int16], count: int, rate_hz: int, whitening: float
 ) -> Float32:
+    """Correlate ``b`` with the ``count`` places in ``a`` from its first sample on.
+
+    The result is in units of the root mean square over all places that the FFT holds.
+    """
     from scipy.fft import irfft, next_fast_len, rfft
 
     n = next_fast_len(len(a) + len(b) // 8, real=True)
     cross = rfft(a.astype(np.float32), n) * np.conj(rfft(b.astype(np.float32), n))
     cross *= _band(n, rate_hz) / (np.abs(cross) + 1e-3) ** whitening
     curve = irfft(cross, n)
-    out: Float32 = curve[: 2 * reach + 1] / (np.sqrt(np.mean(curve * curve)) + 1e-20)
+    out: Float32 = curve[:count] / (np.sqrt(np.mean(curve * curve)) + 1e-20)
     return out
 
 
