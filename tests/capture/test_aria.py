@@ -53,6 +53,12 @@ def stream_id(text: str) -> Any:
     return StreamId(text)
 
 
+def own_tracks(path: Path) -> list[Track]:
+    """Return the tracks of the VRS file itself, without those of MPS output beside it."""
+    tracks = opened(path).tracks.values()
+    return [t for t in tracks if re.fullmatch(r"\d+-\d+", t.source)]
+
+
 def vendor_times(path: Path, track: Track) -> list[int]:
     """Return the device times; for beacons the vendor has none and the record's time is one."""
     from projectaria_tools.core.sensor_data import TimeDomain
@@ -98,7 +104,7 @@ def payloads(recording: Recording, table: NDArray[np.void]) -> Iterator[bytes]:
 def test_every_stream_of_the_vendor_is_a_track(shared_data: Path, name: str) -> None:
     path = shared_data / name
     recording, provider = opened(path), vendor(path)
-    by_source = {t.source: t for t in recording.tracks.values() if not t.name.endswith("-exposure")}
+    by_source = {t.source: t for t in own_tracks(path) if not t.name.endswith("-exposure")}
     listed = {str(s): provider.get_label_from_stream_id(s) for s in provider.get_all_streams()}
     assert set(by_source) == set(listed)
     for source, label in listed.items():
@@ -113,12 +119,8 @@ def test_every_stream_of_the_vendor_is_a_track(shared_data: Path, name: str) -> 
 @pytest.mark.parametrize("name", REAL)
 def test_every_time_is_the_vendors(shared_data: Path, name: str) -> None:
     path = shared_data / name
-    for track in opened(path).tracks.values():
-        if (
-            isinstance(track, AudioTrack)
-            or not track.count
-            or not re.fullmatch(r"\d+-\d+", track.source)
-        ):
+    for track in own_tracks(path):
+        if isinstance(track, AudioTrack) or not track.count:
             continue
         mine = (
             track.times_ns if isinstance(track, VideoTrack) else samples(path, track.name).times_ns

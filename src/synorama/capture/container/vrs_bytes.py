@@ -47,6 +47,11 @@ class Maps:
         file = np.searchsorted(self.starts, starts, side="right") - 1
         return file, starts - self.starts[file]
 
+    def end_of_chunk(self, end: int) -> int:
+        """Return where the chunk ends that holds the byte before a place in the whole."""
+        (file,), _ = self.locate(np.array([end - 1], np.int64))
+        return int(self.starts[file]) + self.sizes[file]
+
     def read(self, start: int, size: int) -> bytes:
         """Return bytes of the whole, which may straddle chunks; fewer at its end."""
         parts = []

@@ -323,6 +323,8 @@ def _follow_index(
     if not lost and _goes_on(maps, header, end, int(sizes[-1])):
         return None
     cut = maps.total - end if lost else 0
+    if header.index < end:  # the index stands before the records: nothing may follow them
+        cut = maps.end_of_chunk(end) - end
     return Found(headers, starts, end, lost=lost, cut=cut)
 
 
@@ -332,7 +334,7 @@ def _goes_on(maps: Maps, header: FileHeader, end: int, last_size: int) -> bool:
     return after is not None and bool(
         after["type"] not in (_INDEX_TYPE, _DESCRIPTION_TYPE)
         and after["previous"] == last_size
-        and header.record_header <= after["size"] <= maps.total - end
+        and header.record_header <= after["size"]
         and STATE <= after["kind"] <= TAGS_KIND
     )
 
