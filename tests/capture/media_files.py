@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
+import heapq
 import struct
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import av
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 FLAT = struct.pack(">9i", 65536, 0, 0, 0, 65536, 0, 0, 0, 1 << 30)
 QUARTER = struct.pack(">9i", 0, 65536, 0, -65536, 0, 0, 0, 0, 1 << 30)
@@ -18,7 +29,7 @@ def full(kind: bytes, *content: bytes, version: int = 0) -> bytes:
     return box(kind, bytes([version, 0, 0, 0]), *content)
 
 
-def runs(kind: bytes, rows: list[tuple[int, ...]], code: str = "I") -> bytes:
+def runs(kind: bytes, rows: Sequence[tuple[int, ...]], code: str = "I") -> bytes:
     flat = b"".join(struct.pack(f">{len(row)}{code}", *(v for v in row)) for row in rows)
     return full(kind, struct.pack(">I", len(rows)), flat)
 
@@ -121,3 +132,116 @@ def _entry(track: RawTrack) -> bytes:
         return box(track.tag, bytes(6), b"\0\1", sound)
     size = struct.pack(">HHIIIH", 64, 48, 0x480000, 0x480000, 0, 1)
     return box(track.tag, bytes(6), b"\0\1", bytes(16), size, bytes(32), struct.pack(">Hh", 24, -1))
+
+
+# --- media with a flash and a beep -----------------------------------------------------------
+
+SOUND_HZ = 48000
+BEEP_S = 0.1
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A film of `seconds` in which a flash and a burst of noise begin together at `event_ms`."""
+
+    seconds: float = 3.0
+    event_ms: int = 1600
+    times_ms: tuple[int, ...] = ()  # of the pictures; 25 a second if empty
+    seed: int = 5
+
+    def picture_times_ms(self) -> tuple[int, ...]:
+        return self.times_ms or tuple(range(0, round(1000 * self.seconds), 40))
+
+    def beep(self) -> NDArray[np.float32]:
+        rng = np.random.default_rng(self.seed)
+        noise = rng.normal(0, 1, round(BEEP_S * SOUND_HZ))
+        return (0.2 * np.convolve(noise, np.hanning(16) / 8, "same")).astype(np.float32)
+
+    def sound(self) -> NDArray[np.float32]:
+        samples = np.zeros(round(self.seconds * SOUND_HZ), np.float32)
+        at = self.event_ms * SOUND_HZ // 1000
+        beep = self.beep()
+        samples[at : at + len(beep)] = beep
+        return samples
+
+
+@dataclass(frozen=True)
+class Codecs:
+    """What to mux with; an empty name leaves the stream out."""
+
+    video: str = "libx264"
+    audio: str = "aac"
+    video_options: dict[str, str] = field(default_factory=dict)
+    container: str | None = None
+    container_options: dict[str, str] = field(default_factory=dict)
+
+
+def mux(path: Path, scene: Scene, codecs: Codecs) -> Path:
+    """Encode and mux a scene."""
+    with av.open(str(path), "w", format=codecs.container, options=codecs.container_options) as out:
+        video = _video_stream(out, codecs) if codecs.video else None
+        audio = out.add_stream(codecs.audio, rate=SOUND_HZ) if codecs.audio else None
+        if audio is not None:
+            audio.layout = "mono"
+        pictures = _pictures(scene) if video is not None else iter(())
+        sounds = _sounds(scene, audio) if audio is not None else iter(())
+        for stream, frame in _interleaved((video, pictures), (audio, sounds)):
+            out.mux(stream.encode(frame))
+        for stream in (video, audio):
+            if stream is not None:
+                out.mux(stream.encode(None))
+    return path
+
+
+def _video_stream(out: Any, codecs: Codecs) -> Any:
+    video = out.add_stream(codecs.video, rate=25, options=codecs.video_options)
+    video.width, video.height, video.pix_fmt = 64, 48, "yuv420p"
+    video.codec_context.time_base = Fraction(1, 1000)
+    return video
+
+
+def _pictures(scene: Scene) -> Iterator[Any]:
+    for k, t in enumerate(scene.picture_times_ms()):
+        lit = scene.event_ms <= t < scene.event_ms + 1000 * BEEP_S
+        pixels = np.full((48, 64, 3), 235 if lit else 16 + k % 7, np.uint8)
+        frame = av.VideoFrame.from_ndarray(pixels, format="rgb24")
+        frame.pts, frame.time_base = t, Fraction(1, 1000)
+        yield frame
+
+
+def _sounds(scene: Scene, stream: Any) -> Iterator[Any]:
+    samples = scene.sound()
+    step = stream.codec_context.frame_size or 960
+    for at in range(0, len(samples), step):
+        block = np.ascontiguousarray(samples[None, at : at + step])
+        frame = av.AudioFrame.from_ndarray(block, format="fltp", layout="mono")
+        frame.sample_rate, frame.pts, frame.time_base = SOUND_HZ, at, Fraction(1, SOUND_HZ)
+        yield frame
+
+
+def _interleaved(*sources: tuple[Any, Iterator[Any]]) -> Iterator[tuple[Any, Any]]:
+    def timed(stream: Any, frames: Iterator[Any]) -> Iterator[tuple[float, Any, Any]]:
+        return ((float(f.pts * f.time_base), stream, f) for f in frames)
+
+    merged = heapq.merge(*(timed(*source) for source in sources), key=lambda item: item[0])
+    return ((stream, frame) for _, stream, frame in merged)
+
+
+def flash_index(path: Path) -> int:
+    """Decode the pictures: which of those shown is the first lit one."""
+    with av.open(str(path)) as container:
+        for k, frame in enumerate(container.decode(container.streams.video[0])):
+            if frame.to_ndarray(format="gray").mean() > 128:
+                return k
+    raise AssertionError("no flash in the file")
+
+
+def beep_sample(path: Path, scene: Scene) -> float:
+    """Decode the sound: at which of the samples delivered the beep begins."""
+    with av.open(str(path)) as container:
+        stream = container.streams.audio[0]
+        blocks = [f.to_ndarray().reshape(-1).astype(np.float64) for f in container.decode(stream)]
+    samples, beep = np.concatenate(blocks), scene.beep().astype(np.float64)
+    n = len(samples) + len(beep)
+    spectrum = np.fft.rfft(samples, n) * np.conj(np.fft.rfft(beep, n))
+    return float(np.argmax(np.fft.irfft(spectrum, n)))

@@ -73,9 +73,9 @@ PRIMING_HOLE_NS = 100_000_000  # the hole after the first packet of AAC is short
 # fmt: off
 SUFFIXES = (
     ".mp4", ".m4v", ".mov", ".qt", ".3gp", ".3g2", ".mkv", ".mka", ".webm", ".ts", ".mts", ".m2ts",
-    ".avi", ".mpg", ".mpeg", ".vob", ".flv", ".wmv", ".wma", ".asf", ".ogv", ".ogg", ".oga", ".opus",
-    ".wav", ".w64", ".flac", ".m4a", ".mp3", ".mp2", ".aac", ".aif", ".aiff", ".caf", ".au", ".amr",
-    ".ac3", ".eac3", ".mxf", ".wv", ".tta", ".ape", ".nut", ".ivf",
+    ".avi", ".mpg", ".mpeg", ".vob", ".flv", ".wmv", ".wma", ".asf", ".ogv", ".ogg", ".oga",
+    ".opus", ".wav", ".w64", ".flac", ".m4a", ".mp3", ".mp2", ".aac", ".aif", ".aiff", ".caf",
+    ".au", ".amr", ".ac3", ".eac3", ".mxf", ".wv", ".tta", ".ape", ".nut", ".ivf",
 )
 # fmt: on
 

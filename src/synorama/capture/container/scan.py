@@ -26,6 +26,7 @@ from synorama.capture.container.demux import (
     sound_frames,
     streams_of,
 )
+from synorama.capture.container.ending import is_cut_short
 from synorama.capture.container.mp4 import Movie, Mp4Track, looks_like_mp4, read_movie
 from synorama.errors import CorruptFileError, NoMovieIndexError
 from synorama.records import Problem
@@ -102,7 +103,7 @@ def _scan(path: Path, container: Any, movie: Movie | None) -> Scan:
     streams = streams_of(container)
     tracks = _indexed(container, streams, movie)
     if tracks is None:
-        return _by_demuxing(container, streams, movie)
+        return _by_demuxing(path, container, streams, movie)
     return Scan(
         streams=streams,
         packets={i: _packets(track) for i, track in tracks.items()},
@@ -202,7 +203,7 @@ def indexed_sound(track: Mp4Track, counts: Int64, rate_hz: float, channels: int)
 def _index_problems(movie: Movie | None, tracks: Mapping[int, Mp4Track]) -> tuple[Problem, ...]:
     lost = sum(track.lost for track in tracks.values())
     if not lost:
-        return _unfinished(movie)
+        return _unfinished(movie is not None and movie.truncated)
     text = (
         f"the file ends before its content does: {lost} packets that its index names are missing; "
         "what is there was kept. Copy the file again"
@@ -213,28 +214,31 @@ def _index_problems(movie: Movie | None, tracks: Mapping[int, Mp4Track]) -> tupl
 # --- by demuxing -----------------------------------------------------------------------------
 
 
-def _by_demuxing(container: Any, streams: tuple[Stream, ...], movie: Movie | None) -> Scan:
+def _by_demuxing(
+    path: Path, container: Any, streams: tuple[Stream, ...], movie: Movie | None
+) -> Scan:
     found = demux(container)
+    name = container.format.name
+    samples = next((int(frames.counts.sum()) for frames in found.sound.values()), 0)
+    cut = movie.truncated if movie is not None else is_cut_short(path, name, samples)
     return Scan(
         streams=streams,
         packets=found.packets,
         sound=found.sound,
         rotation_deg=found.rotation_deg,
         metadata=_metadata(container),
-        container=container.format.name,
+        container=name,
         movie=movie,
-        problems=(*_unfinished(movie), *_demux_problems(found)),
+        problems=(*_unfinished(cut), *_demux_problems(found)),
     )
 
 
-def _unfinished(movie: Movie | None) -> tuple[Problem, ...]:
-    if movie is None or not movie.truncated:
-        return ()
+def _unfinished(cut: bool) -> tuple[Problem, ...]:
     text = (
         "the file was not finished, or not copied completely: its last part is cut off; "
         "what is there was kept"
     )
-    return (Problem("truncated", text, severe=True),)
+    return (Problem("truncated", text, severe=True),) if cut else ()
 
 
 def _demux_problems(found: Demuxed) -> tuple[Problem, ...]:
