@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from fractions import Fraction
 from functools import lru_cache
 from io import BytesIO
@@ -104,13 +105,22 @@ def _gps(index: int, gps: Gps) -> bytes:
         return nest("STRM", integer("TSMP", 10 * (index + 1)), klv("TYPE", "c", 1, b"lllllllSS"),
                     klv("SCAL", "l", 4, struct.pack(">9i", 1, 1, 1, 1, 1, 1, 1000, 100, 1)),
                     klv("GPS9", "?", 32, rows))  # fmt: skip
-    at = f"{int(gps.utc[:12]) + index}{gps.utc[12:]}" if gps.utc[:12].isdigit() else gps.utc
+    at = _later(gps.utc, index)
     row = struct.pack(">5i", 471234567, 81234567, 400_000, 0, 0)
     return nest("STRM", integer("TSMP", 18 * (index + 1)), integer("GPSF", gps.fix),
                 klv("GPSU", "U", 16, at.encode()),
                 klv("GPSP", "S", 2, struct.pack(">H", gps.dilution)),
                 klv("SCAL", "l", 4, struct.pack(">5i", 10**7, 10**7, 1000, 1000, 100)),
                 klv("GPS5", "l", 20, row * 18))  # fmt: skip
+
+
+def _later(utc: str, payloads: int) -> str:
+    """What the camera writes some payloads later; garbage stays as it is."""
+    try:
+        at = datetime.strptime(utc, "%y%m%d%H%M%S.%f") + payloads * timedelta(milliseconds=1001)
+    except ValueError:
+        return utc
+    return at.strftime("%y%m%d%H%M%S.%f")[:16]
 
 
 # --- one encode ------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from synorama.capture.gopro import READER
 from synorama.capture.gopro_chapters import TimeCode
 from synorama.capture.gopro_names import parse_name
 from synorama.errors import (
+    CorruptFileError,
     ForeignChapterError,
     MissingChapterError,
     NoMediaError,
@@ -459,6 +460,44 @@ def test_one_shared_id_is_enough(tmp_path: Path) -> None:
     assert codes(recording).count("timecode_jump") == 2
 
 
+def test_a_media_id_that_is_only_the_cameras_identifies_no_recording(tmp_path: Path) -> None:
+    message = foreign(
+        tmp_path,
+        Plan(media=bytes(16), timecode="15:00:00:00", telemetry=None),
+        media=bytes(16),
+        telemetry=None,
+    )
+    assert "time code" in message
+
+
+def test_times_that_go_back_over_a_seam(tmp_path: Path) -> None:
+    """A program moved the frames of chapter 2 to the front: the clock would run backwards."""
+    master = made.encode(b_frames=True)
+    paths = made.write_chapters(tmp_path, master, chapters=2)
+    data = paths[0].read_bytes()
+    at = data.index(b"elst")  # B-frames without an edit list begin two frames late
+    paths[0].write_bytes(data[:at] + b"free" + data[at + 4 :])
+    with pytest.raises(ForeignChapterError, match="before the last"):
+        READER.open(paths[0])
+
+
+def test_cut_off_chapter_before_others_is_refused(tmp_path: Path) -> None:
+    """With the index in front a cut file still opens, but where the next begins is unknown."""
+    paths = made.write_chapters(tmp_path, made.encode(), chapters=2)
+    with av.open(str(paths[0])) as old:
+        front = tmp_path / "front.mp4"
+        with av.open(str(front), "w", options={"movflags": "faststart"}) as new:
+            to = new.add_stream_from_template(old.streams.video[0])
+            sound = new.add_stream_from_template(old.streams.audio[0])
+            for packet in old.demux(video=0, audio=0):
+                if packet.size:
+                    packet.stream = to if packet.stream.type == "video" else sound
+                    new.mux(packet)
+    paths[0].write_bytes(front.read_bytes()[:-20_000])
+    with pytest.raises(CorruptFileError, match="cut off"):
+        READER.open(paths[1])
+
+
 # --- what an operator should know ------------------------------------------------------------
 
 
@@ -522,6 +561,15 @@ def test_sound_shorter_than_pictures_and_no_sound(tmp_path: Path) -> None:
     assert codes(READER.open(silent)) == ["no_sound"]
 
 
+def test_telemetry_that_says_nothing(tmp_path: Path) -> None:
+    """Other makers' cameras use the same kind of track for something else."""
+    path = made.write_whole(tmp_path / "GX010123.MP4", made.encode(60))
+    path.write_bytes(path.read_bytes().replace(b"DEVC\0", b"JUNK\0").replace(b"STRM\0", b"JUNK\0"))
+    recording = READER.open(path)
+    assert codes(recording) == ["no_telemetry"]
+    assert list(recording.of_kind("samples")) == []
+
+
 def test_file_without_index(tmp_path: Path) -> None:
     path = made.write_whole(tmp_path / "GX010123.MP4", made.encode(60))
     path.write_bytes(path.read_bytes()[:5000])
@@ -545,7 +593,7 @@ def test_utc_from_gps(tmp_path: Path) -> None:
     noon_ns = 1_714_564_800 * 10**9
     for nine, sigma in ((False, 1.5), (True, 0.2)):
         recording, start, sigma_s, source = start_of(tmp_path, Gps(nine=nine))
-        assert abs(start - noon_ns) < 10_000_000  # made once a second, stored every 1.001 s
+        assert abs(start - noon_ns) < 10_000_000  # GPS9 is made once a second, stored every 1.001
         assert (sigma_s, source, recording.problems) == (sigma, "gps", ())
     track = samples(recording, "gps")
     assert track.location

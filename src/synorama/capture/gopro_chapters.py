@@ -22,7 +22,13 @@ import numpy as np
 from synorama.capture.container import gpmf
 from synorama.capture.container.mp4 import Movie, Mp4Track, read_movie
 from synorama.capture.gopro_names import GoProName, parse_name
-from synorama.errors import ForeignChapterError, MissingChapterError, NoMediaError
+from synorama.errors import (
+    CorruptFileError,
+    ForeignChapterError,
+    InputError,
+    MissingChapterError,
+    NoMediaError,
+)
 from synorama.records import Problem
 
 if TYPE_CHECKING:
@@ -120,15 +126,28 @@ class Chapter:
         return Fraction(int(track.durations[~track.discard].sum()), track.timescale)
 
     @property
+    def first_s(self) -> Fraction:
+        """When the file's first frame is shown, in its own time [s]."""
+        track = self.pictures[1]
+        return Fraction(int(track.pts[~track.discard].min()), track.timescale)
+
+    @property
+    def last_s(self) -> Fraction:
+        """When the file's last frame is shown, in its own time [s]."""
+        track = self.pictures[1]
+        return Fraction(int(track.pts[~track.discard].max()), track.timescale)
+
+    @property
     def format(self) -> Mapping[str, object]:
         """What all chapters of a recording have in common."""
         index, video = self.pictures
         sound = self.sound[1] if self.sound else None
-        lasts = np.bincount(video.durations) if len(video.durations) else np.zeros(1)
+        lasts, often = np.unique(video.durations, return_counts=True)
         return {
             "codec": video.codec_tag,
             "picture size": (video.width, video.height),
-            "frame rate": Fraction(video.timescale, max(int(lasts.argmax()), 1)),
+            "frame rate": Fraction(video.timescale, max(int(lasts[often.argmax()]), 1)),
+            "time scale": video.timescale,
             "stream": index,
             "sound": sound and (self.sound and self.sound[0], sound.codec_tag, sound.channels),
             "sound rate": sound and sound.timescale,
@@ -149,7 +168,7 @@ def read_chapter(path: Path) -> Chapter:
         It is no whole MP4 file.
     """
     movie = read_movie(path)
-    pictures = _find(movie, lambda t: t.handler == "vide" and bool(t.count))
+    pictures = _find(movie, lambda t: t.handler == "vide" and not t.discard.all())
     if pictures is None:
         raise NoMediaError(
             "this GoPro file holds no pictures",
@@ -187,7 +206,7 @@ def _identity(boxes: Mapping[str, bytes]) -> Identity:
     told = gpmf.settings(boxes["GPMF"])
     camera = _hex(boxes["CAME"])
     media = {
-        "MUID": _hex(boxes["MUID"]),
+        "MUID": _hex(boxes["MUID"]) if boxes["MUID"][16:].strip(b"\0") else "",  # else a camera's
         "GUMI": _hex(boxes["GUMI"]),
         "CPID": str(told.get("CPID", "")).strip("0"),
     }
@@ -258,7 +277,11 @@ def siblings(path: Path) -> tuple[Path, ...]:
 
 def _movies(folder: Path, suffix: str) -> Iterator[Path]:
     suffixes = MOVIE_SUFFIXES if suffix.lower() in MOVIE_SUFFIXES else (suffix.lower(),)
-    return (p for p in sorted(folder.iterdir()) if p.suffix.lower() in suffixes and p.is_file())
+    try:
+        there = sorted(folder.iterdir())
+    except OSError:  # a folder that may not be read
+        return
+    yield from (p for p in there if p.suffix.lower() in suffixes and p.is_file())
 
 
 def verify(chapters: Sequence[Chapter], *, totals_go_on: Sequence[bool | None]) -> list[Problem]:
@@ -275,8 +298,11 @@ def verify(chapters: Sequence[Chapter], *, totals_go_on: Sequence[bool | None]) 
         A number is missing.
     ForeignChapterError
         A chapter belongs to another camera or recording.
+    CorruptFileError
+        A chapter that others follow is cut off: where they begin is unknown.
     """
     _check_numbers(chapters)
+    _check_whole(chapters[:-1])
     problems: list[Problem] = []
     for a, b, goes_on in zip(chapters, chapters[1:], totals_go_on, strict=False):
         _check_camera(a, b)
@@ -301,6 +327,17 @@ def _check_numbers(chapters: Sequence[Chapter]) -> None:
     missing = sorted(set(range(start, max(there) + 1)) - set(there))
     if missing:
         raise _missing(chapters, missing)
+
+
+def _check_whole(chapters: Sequence[Chapter]) -> None:
+    for chapter in chapters:
+        if chapter.movie.truncated:
+            raise CorruptFileError(
+                f"this chapter is cut off ({chapter.pictures[1].lost} frames are missing), so the "
+                "chapters after it cannot be timed",
+                path=chapter.path,
+                hint="copy it from the camera's card again",
+            )
 
 
 def _missing(chapters: Sequence[Chapter], missing: list[int]) -> MissingChapterError:
@@ -328,13 +365,17 @@ def _elsewhere(known: Chapter, missing: list[int]) -> Path | None:
             numbered = name and known.name and name.series == known.name.series
             if not (name and numbered and name.chapter in missing):
                 continue
-            if _same(known.identity, read_chapter(path).identity):
+            if _same(known.identity, path):
                 return path
     return None
 
 
-def _same(known: Identity, found: Identity) -> bool:
-    """Tell whether something says that two files are of one recording, and nothing denies it."""
+def _same(known: Identity, path: Path) -> bool:
+    """Tell whether something says that a file is of this recording, and nothing denies it."""
+    try:
+        found = read_chapter(path).identity
+    except InputError:
+        return False
     shared = known.same_recording(found)
     return bool(shared or (shared is None and known.camera and known.camera == found.camera))
 
@@ -347,6 +388,8 @@ def _check_camera(a: Chapter, b: Chapter) -> None:
     for what, value in a.format.items():
         if b.format[what] != value:
             raise _foreign(a, b, f"its {what} is {b.format[what]}, not {value}")
+    if b.first_s + a.duration_s < a.last_s:
+        raise _foreign(a, b, "its first frame is to be shown before the last one of that file")
 
 
 def _check_recording(a: Chapter, b: Chapter, totals_go_on: bool | None) -> None:

@@ -145,7 +145,7 @@ def read_telemetry(chapters: Sequence[Chapter]) -> Telemetry:
         start_utc=from_gps or _creation_utc(chapters[0]),
         totals_go_on=seams,
         device=device,
-        problems=(*_missing(chapters), *_lost(seams, chapters), *problems),
+        problems=(*_missing(chapters, tracks), *_lost(seams, chapters), *problems),
     )
 
 
@@ -173,15 +173,14 @@ def _streams(data: bytes) -> dict[tuple[str, str], gpmf.Stream]:
     return found
 
 
-def _missing(chapters: Sequence[Chapter]) -> Iterator[Problem]:
+def _missing(chapters: Sequence[Chapter], tracks: Sequence[SampleTrack]) -> Iterator[Problem]:
     lacking = [c.path.name for c in chapters if c.telemetry is None]
     if lacking:
-        yield Problem(
-            "no_telemetry",
-            f"{', '.join(lacking)}: no GoPro telemetry (GPMF); the file was copied or cut by a "
-            "program that drops it, so motion, exposure and GPS are lost: take the camera's own "
-            "file",
-        )
+        text = f"{', '.join(lacking)}: no GoPro telemetry (GPMF), so motion, exposure and GPS are "
+        text += "lost; a program dropped it when it copied or cut the file: take the camera's own"
+        yield Problem("no_telemetry", text)
+    elif not tracks:
+        yield Problem("no_telemetry", "nothing in the GoPro telemetry (GPMF) can be read")
 
 
 def _goes_on(a: _Ends, b: _Ends) -> bool | None:
