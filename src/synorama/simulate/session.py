@@ -22,12 +22,12 @@ from synorama.simulate.truth import RecordingTruth, write_truth
 from synorama.simulate.webcam import Webcam, write_webcam
 from synorama.timebase import NS_PER_S, ClockMap
 
-__all__ = ["LEAST_SECONDS", "Size", "simulate"]
+__all__ = ["LEAST_SECONDS", "MOST_SECONDS", "Size", "simulate"]
 
 Size = Literal["small", "full"]
 Progress = Callable[[int, int], None]
 
-LEAST_SECONDS = 4.0
+LEAST_SECONDS, MOST_SECONDS = 4.0, 7200.0
 START_EPOCH_S = 1_735_725_600  # 2025-01-01 10:00 UTC; nothing here happened at any real time
 TRUTH = "truth.json"
 LEADER, HELPER = "leader", "helper"
@@ -59,7 +59,7 @@ def simulate(
     seed
         Decides everything that is random.
     seconds
-        Length of the session; at least 4.
+        Length of the session; 4 s to 2 h.
     size
         ``full``: pictures of the sizes that the devices record; ``small``: tiny ones.
     progress
@@ -72,14 +72,14 @@ def simulate(
     Raises
     ------
     UsageError
-        The session is too short, or the size is none of the two.
+        The session is too short or too long, or the size is none of the two.
     OutputExistsError, OutputNotWritableError, DiskFullError
         The folder could not be made.
     """
-    if not seconds >= LEAST_SECONDS:
+    if not LEAST_SECONDS <= seconds <= MOST_SECONDS:
         raise UsageError(
-            f"a session of {seconds} s is too short to be of use",
-            hint=f"give at least {LEAST_SECONDS:g} seconds",
+            f"a session cannot be {seconds} s long",
+            hint=f"give {LEAST_SECONDS:g} to {MOST_SECONDS:g} seconds",
         )
     if size not in ("small", "full"):
         raise UsageError(f"there is no size '{size}'", hint="give 'small' or 'full'")
