@@ -30,12 +30,13 @@ if TYPE_CHECKING:
 
 __all__ = ["SCORE_NEEDED", "align"]
 
-SEVERAL_PLACES = "the same sounds fit at more than one offset (repeated music?)"
+SEVERAL_PLACES = "the same sounds fit at more than one offset (repeated music, hum?)"
 SCORE_NEEDED = 6.0  # minus log10 of the probability of chance
 SCORE_WITH_COARSE = 3.0  # where the whole recordings' envelopes agree besides
 COARSE_CLEAR = 9.0
 LEAST_AGREEING = 5
 RUNNER_UP = 0.75
+REPEATS = 0.9
 STACK_Z = 5.0  # reverberant rooms, where only many windows convince, come close to it
 BEYOND_DOUBT = 30.0
 SAME_PLACE_S = 0.05
@@ -93,7 +94,7 @@ def align(reference: MonoSound, other: MonoSound) -> PairEvidence:
         return _refused(reference, other, "no two windows agree on an offset", 0.0)
     if found.score < found.needed or found.best.agreeing < LEAST_AGREEING:
         return _refused(reference, other, "no common sound", found.score, found.needed)
-    fits = _refine_all(reference, other, coarse, found.best)
+    fits = _refine_all(reference, other, coarse, found)
     if not fits:
         return _refused(reference, other, "too little overlap", found.score, found.needed)
     return _judge_fits(reference, other, found, fits)
@@ -157,10 +158,11 @@ def _judge_all(reference: MonoSound, other: MonoSound, coarse: Coarse) -> _Searc
 
 
 def _refine_all(
-    reference: MonoSound, other: MonoSound, coarse: Coarse, best: Verified
+    reference: MonoSound, other: MonoSound, coarse: Coarse, found: _Search
 ) -> tuple[Fine, ...]:
+    best = found.best
     span = common_span(reference, other, best.line)
-    segments = find_segments(reference, other, best, coarse.chunks, span)
+    segments = find_segments(reference, other, best, found.others, coarse.chunks, span)
     fits = (refine(reference, other, s.line, s.span_s, best.tolerance_s) for s in segments)
     return tuple(f for f in fits if f is not None)
 
@@ -171,8 +173,9 @@ def _judge_fits(
     """Refuse what fits elsewhere as well, or does not stand out; else give the maps."""
     longest = max(fits, key=lambda f: f.span_s[1] - f.span_s[0])
     runner_up = _runner_up(other, found, fits)
-    ambiguous = runner_up >= RUNNER_UP
-    if ambiguous or (longest.stack_z <= STACK_Z and found.score < BEYOND_DOUBT):
+    ambiguous = runner_up >= RUNNER_UP or longest.repeats >= REPEATS
+    flat = longest.stack_z <= STACK_Z and found.score < BEYOND_DOUBT
+    if ambiguous or flat or len(longest.times_s) < LEAST_AGREEING:
         reason = (
             SEVERAL_PLACES
             if ambiguous

@@ -34,9 +34,11 @@ GUARD = 16  # samples around a rough peak that belong to it
 LEAST_HEIGHT = 4.0
 HEIGHT_SHARE = 0.45  # of the window's highest peak
 NEAR_S = 0.0006  # windows are refined this close to the stack's line
+ECHO_S = 0.008  # later, an echo that strong is none
 BLOCK_S = 45.0
 WANDER_S = 0.004
-KNOT_S = 90.0
+KNOT_S = 45.0
+KNOT_WINDOWS = 20
 LEAST_WANDER_S = 150e-6
 LOW, HIGH = -3.0, 12.0  # one window must not outvote the others
 
@@ -55,8 +57,9 @@ class Fine:
         Formal errors of the lag at the line's anchor, and of the slope.
     scatter_s
         Robust spread of the windows.
-    stack_z, second
-        How far the stack's peak stands out, and the next peak's height over it.
+    stack_z, second, repeats
+        How far the stack's peak stands out; the next peak's height over it; and that of the next
+        one too far away for an echo, near 1 for hum.
     inverted
         Whether the microphones have opposite polarity.
     times_s, residuals_s
@@ -71,6 +74,7 @@ class Fine:
     scatter_s: float
     stack_z: float
     second: float
+    repeats: float
     inverted: bool
     times_s: Float64
     residuals_s: Float64
@@ -108,7 +112,7 @@ def refine(
     stack = _best_stack(rows, rough, tolerance_s)
     start = Line(rough(anchor) + stack.lag_s, rough.slope + stack.slope, anchor)
     times, lags, heights = _local_peaks(rows, start, _wander(rows, start, span_s))
-    stack_z, second = _quality(stack.curve)
+    stack_z, second, repeats = _quality(stack.curve, rows.rate_hz)
     fit = _fit(times, lags, heights, start)
     spline = _bend(times, lags, heights, fit, span_s)
     left = fit.residuals_s if spline is None else fit.residuals_s - spline(times)
@@ -116,7 +120,7 @@ def refine(
     shrink = scatter / fit.scatter_s
     return Fine(
         span_s, fit.line, spline, fit.sigma_s * shrink, fit.slope_sigma * shrink, scatter,
-        stack_z, second, inverted, times, left,
+        stack_z, second, repeats, inverted, times, left,
     )  # fmt: skip
 
 
@@ -231,15 +235,16 @@ def _clipped(rows: Correlograms) -> Float32:
     return np.clip(rows.curves, LOW, HIGH)
 
 
-def _quality(curve: Float32) -> tuple[float, float]:
-    """Return the peak's robust z-score, and the second peak's height over the first's."""
+def _quality(curve: Float32, rate_hz: int) -> tuple[float, float, float]:
+    """Return the peak's robust z-score, and over its height the next ones', near and far."""
     middle = float(np.median(curve))
     spread = float(1.4826 * np.median(np.abs(curve - middle))) + 1e-9
     k = int(np.argmax(curve))
-    rest = curve.copy()
-    rest[max(0, k - 8) : k + 9] = -np.inf
     height = float(curve[k]) - middle
-    return height / spread, (float(rest.max()) - middle) / (height + 1e-9)
+    away = np.abs(np.arange(len(curve)) - k)
+    next_ones = (curve[away > least].max(initial=middle) for least in (8, ECHO_S * rate_hz))
+    second, repeats = ((float(v) - middle) / (height + 1e-9) for v in next_ones)
+    return height / spread, second, repeats
 
 
 # --- wander ----------------------------------------------------------------------------------
@@ -330,7 +335,9 @@ def _bend(
     """Return the bends of a long recording, where they are real."""
     if span_s[1] - span_s[0] <= 150 or len(times) <= 40:
         return None
-    count = max(2, round((span_s[1] - span_s[0]) / KNOT_S) + 1)
+    overlap = span_s[1] - span_s[0]
+    spacing = max(KNOT_S, KNOT_WINDOWS * overlap / len(times))
+    count = max(2, round(overlap / spacing) + 1)
     spline = fit_spline(times, fit.residuals_s, heights - 3, np.linspace(*span_s, count))
     real = np.ptp(spline.lag_s) > LEAST_WANDER_S and spline.scatter_s < 0.9 * fit.scatter_s
     return spline if real else None

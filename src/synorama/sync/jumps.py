@@ -30,6 +30,7 @@ WINDOWS = 160
 LEAST_SPAN_S = 40.0
 LEAST_WINDOWS = 5
 LEAST_CHANCE = -4.0
+CERTAIN = -8.0  # a candidate for the whole recording, all the more for a part of it
 MISS = -0.45  # what a window that disagrees costs a run
 CHUNK_Z = 8.0
 CHUNK_SAME_S = 0.06
@@ -68,15 +69,21 @@ def find_segments(
     reference: MonoSound,
     other: MonoSound,
     found: Verified,
+    others: Sequence[Verified],
     chunks: Sequence[ChunkPeak],
     span_s: tuple[float, float],
 ) -> tuple[Segment, ...]:
-    """Return the segments of a span in which ``found`` holds at least in part, in order."""
+    """Return the segments of a span in which ``found`` holds at least in part, in order.
+
+    Other lines come from windows near this one, from the other verified candidates, and from
+    chunks that agree on another lag.
+    """
     whole = (Segment(found.line, span_s),)
     if span_s[1] - span_s[0] <= LEAST_SPAN_S:
         return whole
     tolerance = max(found.tolerance_s, 0.0012)
     lines = list(_small_jumps(reference, other, found.line, span_s, tolerance))
+    lines += [_Support.of(v.line, v.times_s) for v in others if v.log10_p < CERTAIN]
     lines += _large_jumps(reference, other, found.line, chunks, span_s, lines)
     kept = _compatible(lines, tolerance)
     if not kept:

@@ -90,13 +90,15 @@ def verify(
     rows = correlate_windows(reference, other, line, centres, windowing)
     if rows.count < 4:
         return None
-    narrow, wide = (_judge(rows, tolerance, coarse_z) for tolerance in TOLERANCES_S)
+    narrow, wide = (_judge(rows, width, tolerance, coarse_z) for tolerance in TOLERANCES_S)
     if narrow is None or wide is None:
         return narrow or wide
     return wide if wide.log10_p < narrow.log10_p - 2 else narrow
 
 
-def _judge(rows: Correlograms, tolerance_s: float, coarse_z: float) -> Verified | None:
+def _judge(
+    rows: Correlograms, width_s: float, tolerance_s: float, coarse_z: float
+) -> Verified | None:
     lags, heights = rows.peaks()
     line = ransac(rows.times_s, lags, heights, tolerance_s)
     if line is None:
@@ -105,7 +107,9 @@ def _judge(rows: Correlograms, tolerance_s: float, coarse_z: float) -> Verified 
     share = agree.sum() / rows.count
     return Verified(
         line,
-        chance_log10(int(agree.sum()), rows.count, tolerance_s),
+        chance_log10(
+            _apart(rows.times_s[agree], width_s), _apart(rows.times_s, width_s), tolerance_s
+        ),
         int(agree.sum()),
         rows.count,
         float(np.clip(heights[agree] - 4.5, 0, 12).sum() * share),
@@ -113,6 +117,15 @@ def _judge(rows: Correlograms, tolerance_s: float, coarse_z: float) -> Verified 
         coarse_z,
         rows.times_s[agree],
     )
+
+
+def _apart(times_s: Float64, width_s: float) -> int:
+    """Return how many windows do not overlap: one loud event makes its neighbours agree."""
+    count, last = 0, -np.inf
+    for t in times_s:
+        if t - last >= 0.99 * width_s:
+            count, last = count + 1, t
+    return count
 
 
 def chance_log10(agreeing: int, windows: int, tolerance_s: float) -> float:

@@ -91,7 +91,8 @@ def correlate_windows(
 ) -> Correlograms:
     """Correlate windows of ``other`` with the reference around the expected lag.
 
-    Windows that reach beyond either sound, or in which one is digital silence, are left out.
+    Windows that reach beyond either sound, or in which one is mostly digital silence, are left
+    out: where a signal sets in, everything would seem to correlate.
     """
     rate = other.rate_hz
     width, reach = int(windowing.width_s * rate), int(windowing.reach_s * rate)
@@ -103,7 +104,7 @@ def correlate_windows(
             continue
         b = other.samples[i : i + width]
         a = reference.samples[j - reach : j + width + reach]
-        if not (a[::11].any() and b[::11].any()):
+        if not (_alive(a) and _alive(b)):
             continue
         curves.append(whitened(a, b, 2 * reach + 1, rate, windowing.whitening))
         times.append((i + width / 2) / rate)
@@ -119,6 +120,11 @@ def parabola(left: Float32, peak: Float32, right: Float32) -> Float64:
     tilt = 0.5 * (np.asarray(left, np.float64) - right)
     out: Float64 = np.where(bend < 0, tilt / np.where(bend < 0, bend, 1.0), 0.0)
     return out
+
+
+def _alive(samples: NDArray[np.int16]) -> bool:
+    thinned = samples[::11]
+    return bool(2 * np.count_nonzero(thinned) > len(thinned))
 
 
 def _inside(first: int, end: int, sound: MonoSound) -> bool:
