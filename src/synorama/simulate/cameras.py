@@ -298,9 +298,7 @@ def _straightened(
     return rays, found
 
 
-def _angle(
-    drawn: Float64, radial: tuple[float, ...], max_angle_rad: float
-) -> tuple[Float64, Bool]:
+def _angle(drawn: Float64, radial: tuple[float, ...], max_angle_rad: float) -> tuple[Float64, Bool]:
     """Solve ``radius(angle) = drawn`` by Newton's method from a table's answer."""
     table = np.linspace(0.0, max_angle_rad, 512)
     radii = _radius(table, radial)

@@ -1,0 +1,1 @@
+"""The simulated lab: rooms with furniture and texture, from a seed alone."""
