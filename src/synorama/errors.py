@@ -95,6 +95,10 @@ class TruncatedFileError(CorruptFileError):
     """The file ends before its content does, and nothing usable is left."""
 
 
+class HostileFileError(CorruptFileError):
+    """A file whose index would exhaust memory: no recorder writes such a thing."""
+
+
 class NoMovieIndexError(CorruptFileError):
     """An MP4 or MOV without its ``moov`` box: the camera did not finish writing it."""
 

@@ -21,7 +21,11 @@ if TYPE_CHECKING:
     Int64 = NDArray[np.int64]
     Bool = NDArray[np.bool_]
 
-__all__ = ["Edit", "Edited", "Timing", "apply_edits"]
+__all__ = ["Edit", "Edited", "Timing", "TooManyPacketsError", "apply_edits"]
+
+
+class TooManyPacketsError(ValueError):
+    """An edit list made to exhaust memory: it repeats a track without end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +104,8 @@ def apply_edits(timing: Timing, edits: tuple[Edit, ...], limit: int) -> Edited:
 
     Raises
     ------
-    ValueError
-        More than ``limit`` packets: an edit list made to exhaust memory.
+    TooManyPacketsError
+        More than ``limit`` packets.
     """
     if not edits or not len(timing.decode):
         return _as_stored(timing)
@@ -137,7 +141,7 @@ def _spans(timing: Timing, edits: tuple[Edit, ...], limit: int) -> list[_Span]:
         spans.append(_span(timing, edit, at, first=not spans))
         count += len(spans[-1].samples)
         if count > limit:
-            raise ValueError(f"its edit list makes more than {limit} packets of one track")
+            raise TooManyPacketsError(f"its edit list makes more than {limit} packets of one track")
         at += edit.duration
     return spans
 

@@ -18,11 +18,12 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from synorama.capture.container.edits import Edit, Edited, Timing, apply_edits
+from synorama.capture.container.edits import Edit, Edited, Timing, TooManyPacketsError, apply_edits
 from synorama.capture.container.ticks import ticks_to_ns
 from synorama.errors import (
     CorruptFileError,
     EmptyFileError,
+    HostileFileError,
     InputNotFoundError,
     InputUnreadableError,
     NoMovieIndexError,
@@ -38,8 +39,10 @@ __all__ = ["Movie", "Mp4Track", "looks_like_mp4", "read_movie"]
 
 MAX_SAMPLES = 1 << 25  # of one track: 38 hours at 240 frames a second
 MAX_TOP_BOXES = 1 << 20
+MOST_REPEATS, EDITS_ROOM = 10, 100_000  # packets that an edit list may make of a track
 EPOCH_1904_S = 2_082_844_800
 PCM_PIECE = 1024  # samples of plain sound that FFmpeg hands out at once
+CHECK = "check where the file comes from"
 FIRST_BOXES = {b"ftyp", b"moov", b"mdat", b"free", b"skip", b"wide", b"pnot", b"styp", b"uuid"}
 
 
@@ -147,9 +150,13 @@ def looks_like_mp4(path: Path) -> bool:
     try:
         with path.open("rb") as file:
             head = file.read(8)
+            size = file.seek(0, 2)
     except OSError:
         return False
-    return len(head) == 8 and head[4:] in FIRST_BOXES
+    if len(head) < 8 or head[4:] not in FIRST_BOXES:
+        return False
+    # A text that begins "The free" is no film; only unfinished media may be announced too long.
+    return head[4:] == b"mdat" or int.from_bytes(head[:4], "big") <= size
 
 
 def read_movie(path: Path) -> Movie:
@@ -163,6 +170,8 @@ def read_movie(path: Path) -> Movie:
         The ``moov`` box is missing: the camera did not finish writing the file.
     CorruptFileError
         It is no MP4, or its index contradicts itself.
+    HostileFileError
+        Its edit list would exhaust memory.
     InputNotFoundError, InputUnreadableError
         The file cannot be opened.
     """
@@ -173,6 +182,8 @@ def read_movie(path: Path) -> Movie:
         raise InputNotFoundError("no such file", path=path) from None
     except OSError as error:
         raise InputUnreadableError(f"cannot be read: {error.strerror}", path=path) from error
+    except TooManyPacketsError as error:
+        raise HostileFileError(f"{error}: no camera writes that", path=path, hint=CHECK) from error
     except (ValueError, IndexError, KeyError, OverflowError, struct.error) as error:
         raise CorruptFileError(
             f"the index of this MP4 file is damaged: {error}",
@@ -275,7 +286,7 @@ def _movie(data: bytes, base: int, file_size: int, top: _Top) -> Movie:
     boxes = _children(data, 0, len(data))
     creation, timescale = _movie_header(data, *boxes["mvhd"])
     tracks = [
-        _track(_TrackBoxes(data, a, b), timescale, file_size)
+        _track(_TrackBoxes(data, a, b, file_size), timescale)
         for kind, a, b in _boxes(data, 0, len(data))
         if kind == "trak"
     ]
@@ -318,10 +329,11 @@ def _user_data(
 class _TrackBoxes:
     """The boxes of one track, found when asked for."""
 
-    __slots__ = ("data", "edits", "header", "media", "table")
+    __slots__ = ("data", "edits", "file_size", "header", "media", "table")
 
-    def __init__(self, data: bytes, start: int, end: int) -> None:
+    def __init__(self, data: bytes, start: int, end: int, file_size: int) -> None:
         self.data = data
+        self.file_size = file_size
         track = _children(data, start, end)
         self.header = track["tkhd"]
         self.edits = _children(data, *track["edts"]).get("elst") if "edts" in track else None
@@ -358,15 +370,15 @@ class _Table:
     keys: Bool
 
 
-def _track(boxes: _TrackBoxes, movie_timescale: int, file_size: int) -> Mp4Track | None:
+def _track(boxes: _TrackBoxes, movie_timescale: int) -> Mp4Track | None:
     timescale = _media_timescale(boxes)
     handler, name = _handler(boxes)
     entry = _description(boxes)
     if not timescale or not entry:
         return None
     sound = handler == "soun"
-    table = _pieces(boxes, entry, file_size) if _is_plain(boxes, sound) else _samples(boxes)
-    table, lost = _within(table, file_size)
+    table = _pieces(boxes, entry) if _is_plain(boxes, sound) else _samples(boxes)
+    table, lost = _within(table, boxes.file_size)
     edits = _edit_list(boxes, timescale, movie_timescale)
     packets = _arrange(table, edits, timescale, handler)
     return Mp4Track(
@@ -400,7 +412,7 @@ def _arrange(table: _Table, edits: tuple[Edit, ...], timescale: int, kind: str) 
         shift=table.shift,
         kind=kind,
     )
-    return apply_edits(timing, edits, MAX_SAMPLES)
+    return apply_edits(timing, edits, MOST_REPEATS * len(table.decode) + EDITS_ROOM)
 
 
 def _track_id(boxes: _TrackBoxes) -> int:
@@ -502,7 +514,7 @@ def _sizes(boxes: _TrackBoxes) -> Int64:
     if count > MAX_SAMPLES:
         raise ValueError(f"it claims {count} samples in one track")
     if size:
-        return np.full(count, size, np.int64)
+        return np.full(min(count, boxes.file_size // size + 1), size, np.int64)
     if 8 + 4 * count > len(payload):
         raise ValueError(f"table 'stsz' claims {count} entries, more than it has bytes for")
     return np.frombuffer(payload, ">u4", count, 8).astype(np.int64)
@@ -572,11 +584,11 @@ def _keys(boxes: _TrackBoxes, n: int) -> Bool:
     return keys
 
 
-def _pieces(boxes: _TrackBoxes, entry: bytes, file_size: int) -> _Table:
+def _pieces(boxes: _TrackBoxes, entry: bytes) -> _Table:
     """Cut uncompressed sound into the pieces that FFmpeg hands out: one row a piece."""
     starts, counts = _chunks(boxes)
     frame = _frame_bytes(boxes, entry)
-    counts = np.minimum(counts, file_size // frame)
+    counts = np.minimum(counts, boxes.file_size // frame + 1)
     per_chunk = -(-counts // PCM_PIECE)
     if int(per_chunk.sum()) > MAX_SAMPLES:
         raise ValueError("its sound is longer than the file can hold")

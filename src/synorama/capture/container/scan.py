@@ -28,7 +28,7 @@ from synorama.capture.container.demux import (
 )
 from synorama.capture.container.ending import is_cut_short
 from synorama.capture.container.mp4 import Movie, Mp4Track, looks_like_mp4, read_movie
-from synorama.errors import CorruptFileError, NoMovieIndexError
+from synorama.errors import CorruptFileError, HostileFileError, NoMovieIndexError
 from synorama.records import Problem
 
 if TYPE_CHECKING:
@@ -77,7 +77,8 @@ def scan(path: Path) -> Scan:
 
     Raises
     ------
-    EmptyFileError, NoMovieIndexError, CorruptFileError, InputNotFoundError, InputUnreadableError
+    EmptyFileError, NoMovieIndexError, CorruptFileError, HostileFileError, InputNotFoundError,
+    InputUnreadableError
     """
     movie, refused = _movie(path)
     try:
@@ -93,7 +94,7 @@ def _movie(path: Path) -> tuple[Movie | None, CorruptFileError | None]:
         return None, None
     try:
         return read_movie(path), None
-    except NoMovieIndexError:
+    except (NoMovieIndexError, HostileFileError):
         raise
     except CorruptFileError as error:
         return None, error
