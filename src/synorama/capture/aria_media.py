@@ -12,7 +12,7 @@ record, and these times, not the nominal rate, are what the track's knots reprod
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from synorama.capture.aria_samples import count_words, find_gap, goes_back
-from synorama.capture.container.vrs import CONFIGURATION, DATA, VrsFile
+from synorama.capture.container.vrs import CONFIGURATION, DATA, VrsFile, payload_rows
 from synorama.records import (
     BLOCK_DTYPE,
     FRAME_DTYPE,
@@ -217,9 +217,9 @@ def audio_track(vrs: VrsFile, stream: str, name: str) -> tuple[AudioTrack, tuple
     """Return the microphones' sound, and what is wrong with it."""
     config = vrs.first(stream, CONFIGURATION)
     records = vrs.select(stream)
-    blocks = knots_of_blocks(vrs.vectors(stream, records, "capture_timestamps_ns"))
-    records = records[blocks.kept]
-    muted = _muted(vrs, stream, records)
+    sizes, muted = np.zeros(len(records), np.int64), np.zeros(len(records), bool)
+    blocks = knots_of_blocks(_times_of_blocks(vrs, stream, sizes, muted))
+    where = payload_rows(records, sizes)[blocks.kept]
     track = AudioTrack(
         name=name,
         codec=_sound_codec(vrs, stream, records),
@@ -228,11 +228,21 @@ def audio_track(vrs: VrsFile, stream: str, name: str) -> tuple[AudioTrack, tuple
         sample_count=int(blocks.counts.sum()),
         knots=blocks.knots,
         storage="packets",
-        blocks=_block_index(vrs, stream, records, blocks.counts),
-        muted=muted,
+        blocks=_block_index(where, blocks.counts),
+        muted=muted[blocks.kept] if len(records) else None,
         source=stream,
     )
     return track, _sound_problems(track, blocks)
+
+
+def _times_of_blocks(
+    vrs: VrsFile, stream: str, sizes: Int64, muted: NDArray[np.bool_]
+) -> Iterator[Int64]:
+    """Yield the sample times of each block; note on the way what else its record says."""
+    rows = vrs.scan(stream, vrs.select(stream), "capture_timestamps_ns")
+    for k, row in enumerate(rows):
+        sizes[k], muted[k] = row.size, bool(row.fields["audio_muted"])
+        yield np.frombuffer(row.body or b"", "<i8")
 
 
 def knots_of_blocks(times_of_blocks: Iterable[Int64]) -> _Blocks:
@@ -292,13 +302,6 @@ def _increasing(knots: list[Int64]) -> Int64:
     return kept
 
 
-def _muted(vrs: VrsFile, stream: str, records: NDArray[np.void]) -> NDArray[np.bool_] | None:
-    if not len(records):
-        return None
-    flags = vrs.columns(stream, records, ["audio_muted"]).get("audio_muted")
-    return None if flags is None else flags.astype(bool)
-
-
 def _sound_codec(vrs: VrsFile, stream: str, records: NDArray[np.void]) -> str:
     tags = vrs.streams[stream]
     version = int(records["version"][0]) if len(records) else tags.newest_version(DATA)
@@ -309,13 +312,8 @@ def _sound_codec(vrs: VrsFile, stream: str, records: NDArray[np.void]) -> str:
     return _SOUND_FORMATS.get(match[1], "unknown") if match else "unknown"
 
 
-def _block_index(
-    vrs: VrsFile, stream: str, records: NDArray[np.void], counts: Int64
-) -> NDArray[np.void]:
-    out = np.zeros(len(records), BLOCK_DTYPE)
-    if not len(records):
-        return out
-    where = vrs.payloads(stream, records)
+def _block_index(where: NDArray[np.void], counts: Int64) -> NDArray[np.void]:
+    out = np.zeros(len(where), BLOCK_DTYPE)
     for key in ("file", "offset", "size", "packing", "skip"):
         out[key] = where[key]
     out["count"] = counts

@@ -13,10 +13,10 @@ is resident stays small however large the file is.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -53,11 +53,13 @@ __all__ = [
     "PAYLOAD_DTYPE",
     "RECORD_DTYPE",
     "STATE",
+    "Row",
     "Stream",
     "VrsFile",
     "chunk_paths",
     "first_chunk",
     "open_vrs",
+    "payload_rows",
     "read_tags",
     "starts_like_vrs",
 ]
@@ -68,7 +70,16 @@ PAYLOAD_DTYPE = np.dtype(
 """Where what follows a record's fields lies: unpack(file[offset:offset + size])[skip:]."""
 
 _CHUNK_NAME = re.compile(r"(?P<first>.+?)_(?P<number>\d+)")
+_LIKELY_FIELD = 33_000  # bytes: the times of a block of sound, the largest field there is
 _BATCH = 256  # records whose variable fields are held at once
+
+
+class Row(NamedTuple):
+    """A record: its fixed fields, the body of one variable field, the size of all fields."""
+
+    fields: np.void
+    body: bytes | None
+    size: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -154,32 +165,34 @@ class VrsFile:
 
     def variable(self, stream: str, records: NDArray[np.void], name: str) -> Iterator[bytes | None]:
         """Yield the raw bytes of a variable-size field; None where a record has no such field."""
+        return (row.body for row in self.scan(stream, records, name))
+
+    def scan(self, stream: str, records: NDArray[np.void], name: str) -> Iterator[Row]:
+        """Yield record by record, unpacking each once, its fields and one variable-size field."""
         with Maps(self.paths) as maps:
             for start in range(0, len(records), _BATCH):
-                yield from self._variable(maps, stream, records[start : start + _BATCH], name)
+                yield from self._scan(maps, stream, records[start : start + _BATCH], name)
 
-    def _variable(
-        self, maps: Maps, stream: str, records: NDArray[np.void], name: str
-    ) -> list[bytes | None]:
-        out: list[bytes | None] = [None] * len(records)
+    def _scan(self, maps: Maps, stream: str, records: NDArray[np.void], name: str) -> Iterator[Row]:
+        out: list[Row | None] = [None] * len(records)
         for chosen, layout in self._by_version(stream, records):
-            if name not in layout.variable:
-                continue
-            mine = records[chosen]
-            start, length = layout.span(_bodies(maps, mine, layout.fixed), name)
-            for k, body in zip(chosen, _parts(maps, mine, start, length), strict=True):
-                out[k] = body
-        return out
+            packed = records["packing"][chosen] > 0
+            for k in chosen[packed]:
+                out[k] = _packed_row(maps, records[k], layout, name)
+            plain = chosen[~packed]
+            for k, row in zip(plain, _plain_rows(maps, records[plain], layout, name), strict=True):
+                out[k] = row
+        return (row for row in out if row is not None)
 
     def payloads(self, stream: str, records: NDArray[np.void]) -> NDArray[np.void]:
         """Return where the pictures or sound of the records lie, as `PAYLOAD_DTYPE`."""
-        out = np.zeros(len(records), PAYLOAD_DTYPE)
+        sizes = np.zeros(len(records), np.int64)
         with Maps(self.paths) as maps:
             for chosen, layout in self._by_version(stream, records):
-                mine = records[chosen]
-                fields = layout.size(_bodies(maps, mine, layout.fixed))
-                out[chosen] = _payload_rows(mine, fields)
-        return out
+                sizes[chosen] = layout.fixed.itemsize
+                if layout.variable:
+                    sizes[chosen] = layout.size(_bodies(maps, records[chosen], layout.fixed))
+        return payload_rows(records, sizes)
 
     def first(self, stream: str, kind: int = CONFIGURATION) -> dict[str, Any]:
         """Return all fields of a stream's first record of a kind; empty if it has none."""
@@ -350,9 +363,7 @@ def _used_chunks(maps: Maps, end: int) -> int:
 def _bodies(maps: Maps, records: NDArray[np.void], kind: np.dtype[Any]) -> NDArray[Any]:
     """Return the structures with which the records' bodies begin."""
     if (records["unpacked"] < kind.itemsize).any():
-        raise CorruptFileError(
-            "a record is shorter than its fields", path=maps.paths[0], hint=COPY_AGAIN
-        )
+        raise _too_short(maps, records[0])
     out = np.empty(len(records), kind)
     plain = records["packing"] == 0
     for file in np.unique(records["file"]):
@@ -365,18 +376,41 @@ def _bodies(maps: Maps, records: NDArray[np.void], kind: np.dtype[Any]) -> NDArr
     return out
 
 
+def _plain_rows(maps: Maps, records: NDArray[np.void], layout: Layout, name: str) -> Iterator[Row]:
+    """Read records that are stored as they are, fields in bulk."""
+    rows = _bodies(maps, records, layout.fixed)
+    sizes = layout.size(rows)
+    bodies: Iterable[bytes | None] = [None] * len(records)
+    if name in layout.variable:
+        bodies = _parts(maps, records, *layout.span(rows, name))
+    return (Row(*row) for row in zip(rows, bodies, sizes.tolist(), strict=True))
+
+
+def _packed_row(maps: Maps, record: np.void, layout: Layout, name: str) -> Row:
+    """Read a packed record; its start is unpacked once, guessed to hold the field."""
+    head = layout.fixed.itemsize
+    start = _unpacked(maps, record, min(int(record["unpacked"]), head + _LIKELY_FIELD))
+    if len(start) < head:
+        raise _too_short(maps, record)
+    rows = np.frombuffer(start, layout.fixed, 1)
+    body = None
+    if name in layout.variable:
+        (at,), (size,) = layout.span(rows, name)
+        body = start[at : at + size]
+        if len(body) < size:
+            body = _part(maps, record, int(at), int(size))
+    return Row(rows[0], body, int(layout.size(rows)[0]))
+
+
 def _parts(
     maps: Maps, records: NDArray[np.void], start: NDArray[np.int64], size: NDArray[np.int64]
 ) -> list[bytes]:
-    """Return ``body[start:start + size]`` of each record."""
-    same = len(np.unique(size)) == 1 and int(size[0]) and not records["packing"].any()
-    if not same or len(np.unique(records["file"])) > 1:
+    """Return ``body[start:start + size]`` of records stored as they are."""
+    if len(np.unique(size)) != 1 or not size[0] or len(np.unique(records["file"])) > 1:
         rows = zip(records, start, size, strict=True)
         return [_part(maps, record, int(at), int(n)) for record, at, n in rows]
     if (start + size > records["size"]).any():
-        raise CorruptFileError(
-            "a record is shorter than its fields", path=maps.paths[0], hint=COPY_AGAIN
-        )
+        raise _too_short(maps, records[0])
     kind = np.dtype(("V", int(size[0])))
     at = records["offset"].astype(np.int64) + start
     return [part.tobytes() for part in maps.gather_in(int(records["file"][0]), at, kind)]
@@ -384,21 +418,35 @@ def _parts(
 
 def _part(maps: Maps, record: np.void, start: int, size: int) -> bytes:
     """Return ``body[start:start + size]`` of a record, unpacking no more than that needs."""
-    file, offset, stored = int(record["file"]), int(record["offset"]), int(record["size"])
     if start + size > int(record["unpacked"]):
-        raise CorruptFileError(
-            "a record is shorter than its fields", path=maps.paths[file], hint=COPY_AGAIN
-        )
-    if not record["packing"]:
-        return bytes(maps.read_in(file, offset + start, size))
-    body = maps.read_in(file, offset, stored)
-    part = unpack_start(body, int(record["packing"]), start + size)[start:]
-    maps.give_back(file, offset, stored)
+        raise _too_short(maps, record)
+    if record["packing"]:
+        part = _unpacked(maps, record, start + size)[start:]
+    else:
+        part = bytes(maps.read_in(int(record["file"]), int(record["offset"]) + start, size))
     if len(part) != size:
         raise CorruptFileError(
-            "a packed record does not unpack", path=maps.paths[file], hint=COPY_AGAIN
+            "a packed record does not unpack", path=_path(maps, record), hint=COPY_AGAIN
         )
     return part
+
+
+def _unpacked(maps: Maps, record: np.void, size: int) -> bytes:
+    """Return the first bytes of a packed body; fewer if it does not unpack."""
+    file, offset, stored = int(record["file"]), int(record["offset"]), int(record["size"])
+    start = unpack_start(maps.read_in(file, offset, stored), int(record["packing"]), size)
+    maps.give_back(file, offset, stored)
+    return start
+
+
+def _too_short(maps: Maps, record: np.void) -> CorruptFileError:
+    return CorruptFileError(
+        "a record is shorter than its fields", path=_path(maps, record), hint=COPY_AGAIN
+    )
+
+
+def _path(maps: Maps, record: np.void) -> Path:
+    return maps.paths[int(record["file"])]
 
 
 def _python_value(body: bytes, element: np.dtype[Any] | str) -> Any:
@@ -407,13 +455,15 @@ def _python_value(body: bytes, element: np.dtype[Any] | str) -> Any:
     return split_strings(body) if element == STRINGS else body.decode("utf-8", "replace")
 
 
-def _payload_rows(records: NDArray[np.void], fields: NDArray[np.int64]) -> NDArray[np.void]:
+def payload_rows(records: NDArray[np.void], sizes: NDArray[np.int64]) -> NDArray[np.void]:
+    """Return where the payloads lie of records whose fields have these sizes."""
+    if (sizes > records["unpacked"]).any():
+        raise CorruptFileError("a record is shorter than its fields", hint=COPY_AGAIN)
     out = np.zeros(len(records), PAYLOAD_DTYPE)
     packed = records["packing"] > 0
-    if (fields > records["unpacked"]).any():
-        raise CorruptFileError("a record is shorter than its fields", hint=COPY_AGAIN)
+    before = np.where(packed, 0, sizes)
     out["file"], out["packing"] = records["file"], records["packing"]
-    out["offset"] = records["offset"] + np.where(packed, 0, fields).astype(np.uint64)
-    out["size"] = records["size"] - np.where(packed, 0, fields)
-    out["skip"] = np.where(packed, fields, 0)
+    out["offset"] = records["offset"] + before.astype(np.uint64)
+    out["size"] = records["size"] - before
+    out["skip"] = np.where(packed, sizes, 0)
     return out

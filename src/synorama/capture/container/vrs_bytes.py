@@ -50,7 +50,7 @@ class Maps:
     def end_of_chunk(self, end: int) -> int:
         """Return where the chunk ends that holds the byte before a place in the whole."""
         (file,), _ = self.locate(np.array([end - 1], np.int64))
-        return int(self.starts[file]) + self.sizes[file]
+        return int(self.starts[file]) + int(self.sizes[file])
 
     def read(self, start: int, size: int) -> bytes:
         """Return bytes of the whole, which may straddle chunks; fewer at its end."""
