@@ -109,6 +109,15 @@ def test_sound_decodes_at_its_true_times(made: Made) -> None:
     assert abs(lag if lag < n / 2 else lag - n) / rate < 5e-6
 
 
+def test_pictures_between_key_frames_decode_after_them(made: Made, tmp_path: Path) -> None:
+    track = write_glasses2(tmp_path / "g.vrs", made.glasses, made.sound, gop=7)["rgb"]
+    provider: Any = data_provider.create_vrs_data_provider(str(tmp_path / "g.vrs"))
+    stream = StreamId(track.source)
+    for k in (5, 12, 3, 39):
+        image, _ = provider.get_image_data_by_index(stream, k)
+        assert read(image.to_numpy_array()) == Stamp(k, track.barcode)
+
+
 def test_what_it_computed_reads_back(made: Made) -> None:
     gaze = made.provider.get_eye_gaze_data_by_index(StreamId("373-1"), 5)
     assert gaze is not None

@@ -57,7 +57,7 @@ HAND_JOINTS, JOINT_ANGLES, FINGERS = 21, 22, 5
 
 @dataclass(frozen=True, slots=True)
 class Camera2:
-    """A camera: VRS stream, calibration label, size [px], rate, frames from key to key."""
+    """A camera: VRS stream, calibration label, size [px] and rate."""
 
     name: str
     source: str
@@ -65,29 +65,40 @@ class Camera2:
     width: int
     height: int
     rate_hz: int
-    gop: int
     colour: bool = False
 
 
 CAMERAS = (
-    Camera2("rgb", "214-1", "camera-rgb", 256, 192, 10, 10, colour=True),
-    Camera2("slam-front-left", "1201-1", "slam-front-left", 96, 96, 30, 1),
-    Camera2("slam-front-right", "1201-2", "slam-front-right", 96, 96, 30, 1),
-    Camera2("slam-side-left", "1201-3", "slam-side-left", 96, 96, 30, 1),
-    Camera2("slam-side-right", "1201-4", "slam-side-right", 96, 96, 30, 1),
-    Camera2("et-left", "211-1", "camera-et-left", 96, 96, 5, 1),
-    Camera2("et-right", "211-2", "camera-et-right", 96, 96, 5, 1),
+    Camera2("rgb", "214-1", "camera-rgb", 256, 192, 10, colour=True),
+    Camera2("slam-front-left", "1201-1", "slam-front-left", 96, 96, 30),
+    Camera2("slam-front-right", "1201-2", "slam-front-right", 96, 96, 30),
+    Camera2("slam-side-left", "1201-3", "slam-side-left", 96, 96, 30),
+    Camera2("slam-side-right", "1201-4", "slam-side-right", 96, 96, 30),
+    Camera2("et-left", "211-1", "camera-et-left", 96, 96, 5),
+    Camera2("et-right", "211-2", "camera-et-right", 96, 96, 5),
 )
 
 
-def write_glasses2(path: Path, glasses: Glasses, sound: Sound) -> dict[str, TrackTruth]:
-    """Write what glasses of the second generation recorded; return what is true of each track."""
-    return write_sources(path, glasses, _tags(glasses), _sources(glasses, sound))
+def write_glasses2(
+    path: Path, glasses: Glasses, sound: Sound, *, gop: int = 1
+) -> dict[str, TrackTruth]:
+    """Write what glasses of the second generation recorded; return what is true of each track.
+
+    Parameters
+    ----------
+    path
+        The VRS file.
+    glasses, sound
+        Who records what.
+    gop
+        Frames of a camera from one that decodes on its own to the next; public recordings have 1.
+    """
+    return write_sources(path, glasses, _tags(glasses), _sources(glasses, sound, gop))
 
 
-def _sources(glasses: Glasses, sound: Sound) -> Iterator[Source]:
+def _sources(glasses: Glasses, sound: Sound, gop: int) -> Iterator[Source]:
     for number, camera in enumerate(CAMERAS):
-        yield _camera(glasses, camera, glasses.barcode + number)
+        yield _camera(glasses, camera, glasses.barcode + number, gop)
     yield imu(glasses, "imu-left", "1202-1", 800.0)
     yield imu(glasses, "imu-right", "1202-2", 800.0)
     yield magnetometer(glasses)
@@ -127,7 +138,7 @@ def _tags(glasses: Glasses) -> dict[str, str]:
 # --- pictures --------------------------------------------------------------------------------
 
 
-def _camera(glasses: Glasses, camera: Camera2, barcode: int) -> Source:
+def _camera(glasses: Glasses, camera: Camera2, barcode: int, gop: int) -> Source:
     kind = layouts.CAMERA_HEVC
     stream = make_stream(glasses, kind, camera.source, "+image/video/codec=H.265")
     times = times_ns(glasses, camera.name, camera.rate_hz, jitter_ns=3_000)
@@ -139,17 +150,18 @@ def _camera(glasses: Glasses, camera: Camera2, barcode: int) -> Source:
         pixel_format=YUV420 if camera.colour else GREY8,
     )
     configuration["image_codec_name"] = "H.265"
-    records = _pictures(glasses, camera, stream, times, barcode)
+    units = _access_units(glasses, camera, len(times), barcode, gop)
+    records = _pictures(stream, times, units)
     truth = TrackTruth.of(times, source=camera.source, barcode=barcode)
     return Source(stream, configuration, records, camera.name, truth)
 
 
 def _pictures(
-    glasses: Glasses, camera: Camera2, stream: VrsStream, times: Int64, barcode: int
+    stream: VrsStream, times: Int64, units: Iterator[tuple[bytes, bool]]
 ) -> Iterator[Record]:
     layout = layouts.CAMERA_HEVC.data
     key = 0
-    for frame, (data, is_key) in enumerate(_access_units(glasses, camera, len(times), barcode)):
+    for frame, (data, is_key) in enumerate(units):
         key = frame if is_key else key
         told = layout.encode(
             group_id=frame,
@@ -170,7 +182,7 @@ def _pictures(
 
 
 def _access_units(
-    glasses: Glasses, camera: Camera2, count: int, barcode: int
+    glasses: Glasses, camera: Camera2, count: int, barcode: int, gop: int
 ) -> Iterator[tuple[bytes, bool]]:
     """Yield each frame as HEVC, with whether it decodes on its own."""
     import av
@@ -181,7 +193,7 @@ def _access_units(
         encoder: Any = owner.add_stream("libx265", rate=camera.rate_hz)
         encoder.width, encoder.height = camera.width, camera.height
         encoder.pix_fmt = "yuv420p" if camera.colour else "gray"
-        encoder.options = {"preset": "ultrafast", "x265-params": _x265(camera.gop)}
+        encoder.options = {"preset": "ultrafast", "x265-params": _x265(gop)}
         for frame in range(count + 1):
             picture = scene.frame(frame, time_base, frame) if frame < count else None
             if picture is not None and not camera.colour:
