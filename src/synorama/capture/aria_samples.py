@@ -62,15 +62,19 @@ def sample_track(
 def _times(vrs: VrsFile, stream: str, table: Table) -> Int64:
     records = vrs.select(stream)
     if table.time == RECORD_TIME:
-        recorded: Int64 = np.rint(records["time_s"] * NS_PER_S).astype(np.int64)
-        return recorded
+        return _record_times(records)
     return vrs.columns(stream, records, [table.time])[table.time]
+
+
+def _record_times(records: NDArray[np.void]) -> Int64:
+    times: Int64 = np.rint(records["time_s"] * NS_PER_S).astype(np.int64)
+    return times
 
 
 def _read(vrs: VrsFile, stream: str, table: Table) -> Samples:
     records = vrs.select(stream)
     fields = vrs.columns(stream, records, table.fields)
-    n = len(records)
+    times = fields[table.time] if table.time != RECORD_TIME else _record_times(records)
     extra: dict[str, NDArray[Any]] = {
         name: _integers(fields[field])
         for name, field in (table.integers or {}).items()
@@ -78,7 +82,7 @@ def _read(vrs: VrsFile, stream: str, table: Table) -> Samples:
     }
     for name, field in (table.texts or {}).items():
         extra[name] = vrs.texts(stream, records, field)
-    return Samples(_times(vrs, stream, table), _values(table, fields, n), extra)
+    return Samples(times, _values(table, fields, len(records)), extra)
 
 
 def _values(table: Table, fields: dict[str, NDArray[Any]], n: int) -> NDArray[np.floating[Any]]:

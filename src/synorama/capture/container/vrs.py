@@ -139,16 +139,18 @@ class VrsFile:
         dict
             By name, ``(N, ...)`` arrays in the order of the records.
         """
-        out: dict[str, NDArray[Any]] = {}
         parts = list(self._by_version(stream, records))
-        for name in self._common_names(parts, names):
-            first = parts[0][1].fixed[name]
-            out[name] = np.empty((len(records), *first.shape), first.base)
+        wanted = self._common_names(parts, names)
         with Maps(self.paths) as maps:
-            for chosen, layout in parts:
-                rows = _bodies(maps, records[chosen], layout.fixed)
-                for name, column in out.items():
-                    column[chosen] = rows[name]
+            read = [(c, _bodies(maps, records[c], layout.fixed)) for c, layout in parts]
+        if len(read) == 1:
+            return {name: np.ascontiguousarray(read[0][1][name]) for name in wanted}
+        out: dict[str, NDArray[Any]] = {}
+        for name in wanted:
+            first = read[0][1][name]
+            out[name] = np.empty((len(records), *first.shape[1:]), first.dtype)
+            for chosen, rows in read:
+                out[name][chosen] = rows[name]
         return out
 
     def texts(self, stream: str, records: NDArray[np.void], name: str) -> NDArray[np.bytes_]:
@@ -364,9 +366,12 @@ def _bodies(maps: Maps, records: NDArray[np.void], kind: np.dtype[Any]) -> NDArr
     """Return the structures with which the records' bodies begin."""
     if (records["unpacked"] < kind.itemsize).any():
         raise _too_short(maps, records[0])
-    out = np.empty(len(records), kind)
     plain = records["packing"] == 0
-    for file in np.unique(records["file"]):
+    files = np.unique(records["file"])
+    if plain.all() and len(files) == 1:
+        return maps.gather_in(int(files[0]), records["offset"].astype(np.int64), kind)
+    out = np.empty(len(records), kind)
+    for file in files:
         mine = np.flatnonzero(plain & (records["file"] == file))
         out[mine] = maps.gather_in(int(file), records["offset"][mine].astype(np.int64), kind)
     packed = np.flatnonzero(~plain)
@@ -435,7 +440,7 @@ def _unpacked(maps: Maps, record: np.void, size: int) -> bytes:
     """Return the first bytes of a packed body; fewer if it does not unpack."""
     file, offset, stored = int(record["file"]), int(record["offset"]), int(record["size"])
     start = unpack_start(maps.read_in(file, offset, stored), int(record["packing"]), size)
-    maps.give_back(file, offset, stored)
+    maps.touched(file, stored)
     return start
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["COPY_AGAIN", "Maps", "unpack_start", "unzstd"]
 
 COPY_AGAIN = "copy the file from the device again; if it is like this there, it is lost"
+_AROUND = 1 << 17  # bytes that Linux may map around a place that is read
 _WINDOW_BITS = 26  # gathers give back their pages every 64 MiB of file
 
 
@@ -31,6 +32,7 @@ class Maps:
     def __init__(self, paths: Sequence[Path]) -> None:
         self.paths = tuple(paths)
         self._maps: list[mmap.mmap] = []
+        self._resident = 0
 
     def __enter__(self) -> Maps:
         self._maps = [_map(path) for path in self.paths]
@@ -66,9 +68,16 @@ class Maps:
         """Return a view of the bytes of one chunk."""
         return memoryview(self._maps[file])[start : start + size]
 
-    def give_back(self, file: int, start: int, size: int) -> None:
-        """Tell the system that these bytes are not needed now."""
-        _give_back(self._maps[file], start, start + size)
+    def touched(self, file: int, size: int) -> None:
+        """Note that bytes of a chunk were read and are not needed again.
+
+        The system maps pages around those that are asked for, so that giving back only these
+        would leave much of a large file resident: now and then all is given back.
+        """
+        self._resident += size + _AROUND
+        if self._resident >= 1 << _WINDOW_BITS:
+            _give_back(self._maps[file], 0, len(self._maps[file]))
+            self._resident = 0
 
     def gather(self, starts: NDArray[np.int64], kind: np.dtype[Any]) -> NDArray[Any]:
         """Return the structures of a packed type that begin at places in the whole."""
