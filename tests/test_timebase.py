@@ -146,3 +146,12 @@ def test_clocks_that_do_not_meet_are_refused() -> None:
 @given(st.integers(-(10**19), 10**19))
 def test_seconds_are_written_exactly(t_ns: int) -> None:
     assert Fraction(format_seconds(t_ns)) == Fraction(t_ns, NS_PER_S)
+
+
+@given(maps("b", "c"))
+def test_composing_with_an_identity_changes_nothing(clock: ClockMap) -> None:
+    assume(len(clock.knots) > 1)
+    for both in (clock @ ClockMap.identity("c"), ClockMap.identity("b") @ clock):
+        assert np.abs(np.subtract(both.range_ns, clock.range_ns)).max() <= 1
+        t = np.linspace(*clock.knots[[0, -1], 0] + np.array([-1000, 1000]), 50).astype(np.int64)
+        assert np.abs(both.apply(t) - clock.apply(t)).max() <= 2

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.exceptions import TyperException
 
 from synorama import __version__, console
 from synorama.errors import OutputExistsError, SynoramaError, UsageError
@@ -227,19 +228,25 @@ def show(
         _print_summary(summary)
 
 
-def _print_summary(summary: dict[str, Any], indent: str = "") -> None:
-    for key, value in summary.items():
-        if isinstance(value, dict):
-            console.print_lines(f"{indent}{key}:")
-            _print_summary(value, indent + "  ")
-        elif isinstance(value, list) and value and isinstance(value[0], dict):
-            console.print_lines(f"{indent}{key}:")
-            for item in value:
-                _print_summary(item, indent + "  ")
-                console.print_lines("")
-        else:
-            text = ", ".join(map(str, value)) if isinstance(value, list) else value
-            console.print_lines(f"{indent}{key}: {text}")
+def _print_summary(summary: dict[str, Any]) -> None:
+    state = "sealed" if summary["sealed"] else "working file, media linked"
+    verdict = "verified" if summary["verified"] else "not verified by a person"
+    size = console.size_text(summary["bytes"])
+    console.print_lines(
+        f"session {summary['session_id']} ({state}, {size}, {verdict})",
+        f"clock: that of {summary['clock']}",
+        "",
+    )
+    for recording in summary["recordings"]:
+        _print_recording(recording | {"clock": _clock_text(recording)})
+    console.print_lines(*(f"! {text}" for text in summary["warnings"]))
+
+
+def _clock_text(recording: dict[str, Any]) -> str:
+    clock = recording["clock"]
+    if clock is None:
+        return f"not placed: {recording['unsynced_because']}"
+    return f"by {clock['method']}, within {console.interval_text(clock['interval95_ms'])}"
 
 
 @app.command()
@@ -378,7 +385,7 @@ def simulate(
             seed=seed,
             seconds=seconds,
             size="full" if size == "full" else "small",
-            progress=lambda done, total: progress("simulate", done, total),
+            progress=lambda _, share: progress("simulate", round(100 * share), 100),
         )
     if as_json:
         console.print_json({"folder": str(out), "truth": str(truth)})
@@ -510,8 +517,6 @@ def main() -> None:
 
 
 def _run(arguments: list[str]) -> int:
-    import click
-
     try:
         code = app(arguments, prog_name="synorama", standalone_mode=False)
     except SynoramaError as error:
@@ -519,12 +524,10 @@ def _run(arguments: list[str]) -> int:
             console.print_json(console.error_document(error))
         console.print_error(error)
         return error.exit_code
-    except click.exceptions.Exit as exit_:
-        return exit_.exit_code
-    except click.ClickException as error:
+    except TyperException as error:
         error.show()
         return 2
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, typer.Abort):
         sys.stderr.write("interrupted; what is done stays done, run the same command to go on\n")
         return 130
     except BrokenPipeError:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = [
     "clock_facts",
     "error_document",
+    "interval_text",
     "print_error",
     "print_json",
     "print_lines",
@@ -115,7 +116,8 @@ def seconds_text(seconds: float, within_ms: float | None) -> str:
     return f"{seconds:+.{min(max(digits, 0), 9)}f}"
 
 
-def _interval_text(within_ms: float | None) -> str:
+def interval_text(within_ms: float | None) -> str:
+    """Return the half width of a 95 % interval, two digits; a dash where nobody measured it."""
     return "-" if within_ms is None else f"{float(f'{within_ms:.2g}'):g} ms"
 
 
@@ -159,7 +161,7 @@ def sync_rows(result: SyncResult, starts_ns: Mapping[str, int | None]) -> list[l
                 name,
                 "0" if is_reference else seconds_text(facts["offset_s"], facts["interval95_ms"]),
                 "0" if is_reference else f"{facts['drift_ppm']:+.1f}",
-                "-" if is_reference else _interval_text(facts["interval95_ms"]),
+                "-" if is_reference else interval_text(facts["interval95_ms"]),
                 _probability_text(facts["p_match"]),
                 facts["basis"] or facts["method"],
             ]

@@ -161,14 +161,15 @@ def _same_profile(glasses: Sequence[Recording]) -> Check:
 
 
 def _settled(recording: Recording) -> Check:
-    from synorama.sync.hardware import hardware_map
+    from synorama.sync.hardware import fit_mapping
 
     name = f"{recording.id}: hardware clock"
-    clock = hardware_map(recording)
+    shared = [m for m in recording.time_mappings if m.mode in ("tic_sync", "subghz")]
+    clock = fit_mapping(shared[0], "session", recording.id) if shared else None
     if clock is None:
         return Check(name, False, "the clock was never synchronised")
-    first, last = clock.range_ns
-    seconds, sigma = (last - first) / 1e9, clock.sigma_ns
+    pairs, sigma = shared[0].pairs, max(m.sigma_ns for m in clock.maps)
+    seconds = (int(pairs[-1, 0]) - int(pairs[0, 0])) / 1e9
     if seconds < SETTLING_S:
         text = f"synchronised for {seconds:.0f} s only; it needs {SETTLING_S:.0f} s to settle"
         return Check(name, False, text)

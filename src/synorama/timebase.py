@@ -27,6 +27,7 @@ __all__ = ["NS_PER_S", "ClockMap", "format_seconds"]
 
 NS_PER_S = 1_000_000_000
 PPM = 1e-6
+ALL_TIMES = (-(2**62), 2**62)  # 146 years either way; leaves room for an offset of as much
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,7 +47,8 @@ class ClockMap:
     residual_rms_ns
         Root mean square of what the observations left over; 0 for an exact map.
     valid_ns
-        ``(first, last)`` source times between which the map was observed; the knots' span if None.
+        ``(first, last)`` source times between which the map was observed. If None, the knots'
+        span; of a single knot, all times: such a map is a definition and not an observation.
     rate_sigma_ppm
         One sigma of the end rates: outside the valid range sigma grows by this per unit of time.
     limit_ns
@@ -77,7 +79,8 @@ class ClockMap:
                 raise ValueError(f"end rates must be positive, got {rate}")
         if not (self.sigma_ns >= 0 and self.residual_rms_ns >= 0 and self.rate_sigma_ppm >= 0):
             raise ValueError("sigma, residual and rate sigma must not be negative")
-        valid = self.valid_ns or (int(knots[0, 0]), int(knots[-1, 0]))
+        span = ALL_TIMES if len(knots) == 1 else (int(knots[0, 0]), int(knots[-1, 0]))
+        valid = span if self.valid_ns is None else self.valid_ns
         if valid[0] > valid[1]:
             raise ValueError(f"the valid range is empty: {valid}")
         knots.setflags(write=False)

@@ -6,8 +6,8 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
-import click
 import pytest
 import typer
 
@@ -34,9 +34,8 @@ def test_the_page_runs_from_top_to_bottom(
         assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
 
 
-def commands() -> dict[str, click.Command]:
-    group = typer.main.get_command(app)
-    assert isinstance(group, click.Group) or hasattr(group, "commands")
+def commands() -> dict[str, Any]:
+    group: Any = typer.main.get_command(app)
     return dict(group.commands)
 
 
