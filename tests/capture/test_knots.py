@@ -27,7 +27,7 @@ def rounded(times_ns: np.ndarray, tick_ns: int = MS) -> np.ndarray:
     return (np.rint(times_ns / tick_ns) * tick_ns).astype(np.int64)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(
     frames=st.integers(2, 4000),
     count=st.sampled_from([960, 1024, 1152, 441]),
@@ -41,9 +41,7 @@ def test_rounding_is_smoothed_to_half_a_millisecond(
     truth = start_ns + samples / 48000 * 1e9 * (1 + drift_ppm * 1e-6)
     found = placed(rounded(truth), count)
     error = at(found.knots, samples) - truth
-    assert (
-        np.abs(error).max() <= 0.75 * MS
-    )  # half from rounding few frames, a quarter from the rate
+    assert np.abs(error).max() <= (0.55 if frames >= 64 else 0.75) * MS  # the rest: the rate
     assert len(found.knots) <= 4
     assert not found.gaps
 

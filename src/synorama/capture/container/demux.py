@@ -12,6 +12,7 @@ containers are decoded by ``pts``, never by offset.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -245,8 +246,9 @@ class _Book:
         self.rotation_deg = 0
         self.undecodable = 0
         self._facts = facts
-        self._rows: list[tuple[int, int, int, int, bool, bool]] = []
-        self._frames: list[tuple[int, int | None]] = []
+        self._rows = array("q")  # six numbers a packet; a day of sound is millions of them
+        self._frames = array("q")  # two numbers a frame
+        self._due = 0  # when the next frame of sound begins if it does not say so
         self._shape = (facts.rate_hz, facts.channels)
         self._waiting = 0 if self.is_sound else PICTURES_TRIED
         self._vp8 = facts.codec == "vp8"
@@ -254,7 +256,7 @@ class _Book:
     @property
     def settled(self) -> bool:
         """Whether enough frames came out to tell how long a whole one is."""
-        return len(self._frames) >= SETTLED_FRAMES
+        return len(self._frames) >= 2 * SETTLED_FRAMES
 
     def take(self, packet: Any) -> None:
         """Note one packet; an empty one flushes the decoder."""
@@ -272,7 +274,7 @@ class _Book:
         dts = packet.dts if packet.dts is not None else pts
         offset = -1 if packet.pos is None else packet.pos
         hidden = packet.is_discard or (self._vp8 and not memoryview(packet)[0] & 0x10)
-        self._rows.append((pts, dts, offset, packet.size, packet.is_keyframe, hidden))
+        self._rows.extend((pts, dts, offset, packet.size, packet.is_keyframe, hidden))
 
     def _decode_sound(self, packet: Any) -> None:
         import av
@@ -283,14 +285,22 @@ class _Book:
             self._silence(packet)
             return
         for frame in frames:
-            self._frames.append((frame.samples, frame.pts))
             self._shape = (float(frame.sample_rate), frame.layout.nb_channels)
+            self._note_frame(frame.samples, frame.pts)
+
+    def _note_frame(self, count: int, pts: int | None) -> None:
+        """Note a frame of sound; one without a time follows the one before."""
+        start = self._due if pts is None else pts
+        numerator, denominator = self._facts.time_base
+        self._due = start + round(count * denominator / (numerator * self._shape[0]))
+        if count:
+            self._frames.extend((count, start))
 
     def _silence(self, packet: Any) -> None:
         """Count a packet that cannot be decoded as silence of its duration, as decoding does."""
         self.undecodable += 1
         seconds = float((packet.duration or 0) * packet.time_base)
-        self._frames.append((round(seconds * self._shape[0]), packet.pts))
+        self._note_frame(round(seconds * self._shape[0]), packet.pts)
 
     def _decode_first_picture(self, packet: Any) -> None:
         import av
@@ -311,14 +321,6 @@ class _Book:
         return Packets(pts, dts, offsets, sizes, keys.astype(bool), discard.astype(bool))
 
     def sound(self) -> SoundFrames:
-        """Return the frames of sound noted; one without a time follows the one before."""
-        rate, channels = self._shape
-        numerator, denominator = self._facts.time_base
-        ticks_per_sample = denominator / numerator / rate if rate else 0.0
-        due, pts = 0, []
-        for count, stamp in self._frames:
-            pts.append(due if stamp is None else stamp)
-            due = pts[-1] + round(count * ticks_per_sample)
-        counts = np.array([count for count, _ in self._frames], np.int64)
-        used = counts > 0
-        return SoundFrames(counts[used], np.array(pts, np.int64)[used], rate, channels)
+        """Return the frames of sound noted."""
+        counts, pts = np.array(self._frames, np.int64).reshape(-1, 2).T
+        return SoundFrames(counts, pts, *self._shape)

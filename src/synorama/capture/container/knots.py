@@ -4,8 +4,8 @@ The rule: decoded frames in their order; each frame's own time says when its fir
 taken. Containers round these times, Matroska to 1 ms, and a knot at every rounding step would
 make the sound wobble. So frames that follow one another within 20 ms form a segment, and a segment
 is described by as few straight lines as stay within the rounding, or half a millisecond, of its
-frames. Where the times are spaced at the nominal rate but for the rounding, the line has the
-nominal rate and the mean offset, which is better than the rounding: well within half a millisecond.
+frames. Fitted to many frames, a line is better than the rounding of one. Few frames say little of
+the rate: where nothing but rounding speaks against it, their line has the nominal one.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ __all__ = ["GAP_NS", "Placed", "place_frames"]
 
 GAP_NS = 20_000_000
 HALF_MS_NS = 500_000
+ENOUGH_FRAMES = 64  # for their times to tell a rate better than the nominal one
 SLACK_NS = 100_000  # beyond the rounding, for a nominal rate to be believed
 NS_PER_S = 1_000_000_000
 
@@ -149,10 +150,10 @@ def _joint(before: _Line, after: _Line, at: float) -> list[tuple[float, float]]:
 
 
 def _nominal(x: Float64, y: Float64, rate_hz: float, tick_ns: int) -> list[_Line]:
-    """Return the line of nominal rate if nothing but rounding speaks against it."""
+    """Return the line of nominal rate for few frames if only rounding speaks against it."""
     step = NS_PER_S / rate_hz
     left = y - x * step
-    if np.ptp(left) > tick_ns + SLACK_NS:
+    if len(x) >= ENOUGH_FRAMES or np.ptp(left) > tick_ns + SLACK_NS:
         return []
     return [_Line(0, len(x), step, float(left.mean()), 0.0)]
 
