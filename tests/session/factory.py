@@ -107,7 +107,7 @@ def glasses(
         AudioTrack(
             name="mic",
             codec="pcm_s32le",
-            rate_hz=SOUND_HZ,
+            rate_hz=float(SOUND_HZ),
             channels=2,
             sample_count=samples,
             knots=np.array(knots),

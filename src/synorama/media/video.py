@@ -397,6 +397,10 @@ def _no_picture(i: int, path: Path) -> UndecodableError:
 
 
 def _image(picture: Any) -> Image:
-    grey = picture.format.name in GREY
-    image: Image = picture.to_ndarray(format="gray" if grey else "rgb24")
+    form = "gray" if picture.format.name in GREY else "rgb24"
+    # One thread: a converter's idle threads do not survive a fork, and freeing it then never ends.
+    try:
+        image: Image = picture.to_ndarray(format=form, threads=1)
+    except TypeError:  # an older PyAV, whose converter has no threads
+        image = picture.to_ndarray(format=form)
     return image

@@ -79,7 +79,7 @@ def sample_spans(
     starts = [bisect_left(every, one.range_ns[0], key=device_ns) for one in clock.maps[1:]]
     edges = [0, *starts, track.sample_count]
     spans = []
-    for one, low, high in zip(clock.maps, edges, edges[1:], strict=True):
+    for one, low, high in zip(clock.maps, edges[:-1], edges[1:], strict=True):
         free = replace(
             one, limit_ns=None
         )  # a search may look anywhere; the result may not lie there

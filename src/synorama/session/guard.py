@@ -99,7 +99,7 @@ def check_structure(file: Any, path: Path) -> int:
     """
     try:
         walk = _Walk(path, file.id.get_filesize())
-        walk.group(file.id, "/", 0)
+        walk.group(file["/"].id, "/", 0)
     except (OSError, RuntimeError, ValueError, KeyError, TypeError) as error:
         raise DamagedSessionError(f"the structure is broken: {error}", path=path) from error
     return len(walk.seen)
@@ -122,7 +122,6 @@ class _Walk:
             self.refuse(f"groups nested more than {MAX_DEPTH} deep", where)
         if depth == 0:
             self.note(group, where)
-        self.check_filters(group.get_create_plist(), where)
         self.check_attributes(group, where)
         for name in group:
             inside = f"{where}{name.decode('utf-8', 'replace')[:80]}"

@@ -160,6 +160,7 @@ class Session:
     def _here(self) -> _Process:
         """Return this process's decoders; those of a parent are left alone, not closed."""
         if self._process.pid != os.getpid():
+            _OF_PARENTS.append(self._process)
             self._process = _Process()
         return self._process
 
@@ -467,6 +468,10 @@ class Session:
             if source.size is None
         ]
         return [text for text in texts if text]
+
+
+_OF_PARENTS: list[_Process] = []
+"""Decoders that a fork copied: kept, because freeing them here may wait for threads for ever."""
 
 
 @dataclass
