@@ -15,7 +15,7 @@ from typing import Any
 import av
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -27,6 +27,7 @@ from synorama.capture.gopro_names import parse_name
 from synorama.errors import (
     CorruptFileError,
     ForeignChapterError,
+    InputError,
     MissingChapterError,
     NoMediaError,
     NoMovieIndexError,
@@ -375,6 +376,9 @@ def test_old_names_and_loops(tmp_path: Path) -> None:
     first[0].rename(tmp_path / "old" / "GOPR0123.MP4")
     second.rename(first[0])
     assert [p.name for p in files(READER.open(first[0]))] == ["GOPR0123.MP4", "GP010123.MP4"]
+    (tmp_path / "old" / "GOPR0123.MP4").unlink()
+    with pytest.raises(MissingChapterError, match="chapter GOPR"):
+        READER.open(first[0])
     loop = made.write_chapters(
         tmp_path / "loop", master, chapters=2, names="GXAA{chapter:04d}.MP4", first=7
     )
@@ -430,6 +434,17 @@ def test_chapter_in_another_format(tmp_path: Path) -> None:
 def test_chapter_of_another_recording_by_media_id(tmp_path: Path) -> None:
     plan = Plan(media=b"another-media-id", timecode="15:00:00:00", telemetry=None)
     assert "media id" in foreign(tmp_path, plan)
+
+    unknown: dict[str, Any] = {"timecode": None, "telemetry": None}
+    plan = replace(Plan(media=b"another-media-id"), **unknown)
+    assert "media id" in foreign(tmp_path / "untimed", plan, **unknown)
+
+
+def test_running_totals_prove_a_chapter_that_nothing_else_does(tmp_path: Path) -> None:
+    ours = made.write_chapters(tmp_path, made.encode())
+    plan = Plan(media=b"another-media-id", timecode="15:00:00:00")
+    made.write_chapters(tmp_path / "other", made.encode(), plan)[1].replace(ours[1])
+    assert codes(READER.open(ours[0])) == ["timecode_jump", "timecode_jump"]
 
 
 def test_chapter_of_another_recording_by_time_code(tmp_path: Path) -> None:
@@ -665,6 +680,28 @@ def test_sniff_never_raises(
     for content in (data, b"\0\0\0\x08ftyp" + data):
         path.write_bytes(content)
         READER.sniff(path)
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_damage_is_refused_in_words_or_harmless(
+    tmp_path_factory: pytest.TempPathFactory, draw: st.DataObject
+) -> None:
+    folder = tmp_path_factory.getbasetemp() / "damage"
+    plan = Plan(telemetry=Telemetry(gps=Gps()))
+    path = made.write_whole(folder / "GX010123.MP4", made.encode(60), plan)
+    data = bytearray(path.read_bytes())
+    index = data.rindex(b"moov")
+    for _ in range(draw.draw(st.integers(1, 5))):
+        data[draw.draw(st.integers(index - 8, len(data) - 1))] = draw.draw(st.integers(0, 255))
+    path.write_bytes(data)
+    try:
+        recording = READER.open(path)
+    except InputError:
+        return
+    for track in recording.of_kind("samples"):
+        assert isinstance(track, SampleTrack)
+        track.read()
 
 
 def test_renamed_gopro_is_recognised_and_others_are_not(tmp_path: Path, shared_data: Path) -> None:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["Chapter", "Identity", "TimeCode", "read_chapter", "siblings", "verify"]
 
 MAX_BOX = 1 << 20
+MAX_FPS = 1000
 DAY_S = 24 * 3600
 CONTINUES_S = 2  # a time code further off than this is that of another recording
 MOVIE_SUFFIXES = (".mp4", ".mov")
@@ -241,7 +242,7 @@ def _timecode(file: object, track: Mp4Track) -> TimeCode | None:
     flags, timescale, lasts = struct.unpack_from(">III", track.description, 20)
     file.seek(int(track.offsets[0]))  # type: ignore[attr-defined]
     raw: bytes = file.read(4)  # type: ignore[attr-defined]
-    if len(raw) < 4 or not timescale or not lasts:
+    if len(raw) < 4 or not lasts or not 1 <= timescale / lasts <= MAX_FPS:
         return None
     return TimeCode(struct.unpack(">I", raw)[0], Fraction(timescale, lasts), bool(flags & 1))
 
@@ -342,7 +343,8 @@ def _check_whole(chapters: Sequence[Chapter]) -> None:
 
 def _missing(chapters: Sequence[Chapter], missing: list[int]) -> MissingChapterError:
     have = ", ".join(c.path.name for c in chapters)
-    wanted = ", ".join(map(str, missing))
+    old = chapters[0].name is not None and chapters[0].name.first == 0
+    wanted = ", ".join(_old_label(n) if old else str(n) for n in missing)
     elsewhere = _elsewhere(chapters[0], missing)
     hint = "copy the missing file from the camera's card into this folder"
     if elsewhere is not None:
@@ -353,6 +355,10 @@ def _missing(chapters: Sequence[Chapter], missing: list[int]) -> MissingChapterE
         path=chapters[0].path,
         hint=hint,
     )
+
+
+def _old_label(chapter: int) -> str:
+    return f"GP{chapter:02d}..." if chapter else "GOPR..."
 
 
 def _elsewhere(known: Chapter, missing: list[int]) -> Path | None:
