@@ -502,6 +502,16 @@ def test_an_unknown_size_is_refused(tmp_path: Path) -> None:
         simulate(tmp_path / "x", seconds=4, size="huge")  # type: ignore[arg-type]
 
 
+def test_what_a_device_records_does_not_depend_on_the_others(tmp_path: Path) -> None:
+    simulate(tmp_path / "all", seconds=4)
+    simulate(tmp_path / "two", seconds=4, devices=["webcam", "gopro-rear"])
+    whole, part = digests(tmp_path / "all"), digests(tmp_path / "two")
+    assert len(part) == 4
+    assert {k: v for k, v in part.items() if k != "truth.json"}.items() < whole.items()
+    with pytest.raises(UsageError, match="phone"):
+        simulate(tmp_path / "x", seconds=4, devices=["phone"])
+
+
 def test_progress_ends_at_all(tmp_path: Path) -> None:
     seen: list[tuple[int, int]] = []
     simulate(tmp_path / "x", seconds=4, progress=lambda done, total: seen.append((done, total)))

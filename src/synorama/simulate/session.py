@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -22,7 +21,7 @@ from synorama.simulate.truth import RecordingTruth, write_truth
 from synorama.simulate.webcam import Webcam, write_webcam
 from synorama.timebase import NS_PER_S, ClockMap
 
-__all__ = ["LEAST_SECONDS", "MOST_SECONDS", "Size", "simulate"]
+__all__ = ["DEVICES", "LEAST_SECONDS", "MOST_SECONDS", "Size", "simulate"]
 
 Size = Literal["small", "full"]
 Progress = Callable[[int, int], None]
@@ -30,7 +29,7 @@ Progress = Callable[[int, int], None]
 LEAST_SECONDS, MOST_SECONDS = 4.0, 7200.0
 START_EPOCH_S = 1_735_725_600  # 2025-01-01 10:00 UTC; nothing here happened at any real time
 TRUTH = "truth.json"
-LEADER, HELPER = "leader", "helper"
+LEADER, HELPER, FRONT, REAR, WEBCAM = "leader", "helper", "gopro-front", "gopro-rear", "webcam"
 EARLY_OR_LATE_S = 3.0  # most by which a device starts before or after the leader
 GLASSES_DRIFT_PPM = 30.0
 CAMERA_DRIFT_PPM = 100.0
@@ -46,6 +45,7 @@ def simulate(
     seconds: float = 60.0,
     size: Size = "small",
     progress: Progress | None = None,
+    devices: Sequence[str] | None = None,
 ) -> Path:
     """Write a session of two glasses, two GoPros and a webcam, and what is true of it.
 
@@ -64,6 +64,9 @@ def simulate(
         ``full``: pictures of the sizes that the devices record; ``small``: tiny ones.
     progress
         Called with the number of devices that are written, and of all.
+    devices
+        Which of `DEVICES` record; all of them by default. What one of them records does not
+        depend on the others.
 
     Returns
     -------
@@ -72,7 +75,7 @@ def simulate(
     Raises
     ------
     UsageError
-        The session is too short or too long, or the size is none of the two.
+        The session is too short or too long, or there is no such size or device.
     OutputExistsError, OutputNotWritableError, DiskFullError
         The folder could not be made.
     """
@@ -83,8 +86,12 @@ def simulate(
         )
     if size not in ("small", "full"):
         raise UsageError(f"there is no size '{size}'", hint="give 'small' or 'full'")
+    chosen = tuple(DEVICES) if devices is None else tuple(devices)
+    for name in chosen:
+        if name not in DEVICES:
+            raise UsageError(f"there is no device '{name}'", hint=f"give {', '.join(DEVICES)}")
     with whole_folder(out) as draft:
-        _write(draft, _plan(seed, seconds, size), progress or _silent)
+        _write(draft, _plan(seed, seconds, size), chosen, progress or _silent)
     return out / TRUTH
 
 
@@ -119,20 +126,14 @@ def _plan(seed: int, seconds: float, size: Size) -> _Plan:
     )
 
 
-def _write(folder: Path, plan: _Plan, progress: Progress) -> None:
+def _write(folder: Path, plan: _Plan, devices: Sequence[str], progress: Progress) -> None:
     sound = Sound(plan.start_ns, plan.seconds, plan.seed)
-    recorders = (
-        partial(_record_glasses, name=LEADER, number=0),
-        partial(_record_glasses, name=HELPER, number=1),
-        partial(_record_gopro, name="gopro-front", number=0),
-        partial(_record_gopro, name="gopro-rear", number=1),
-        partial(_record_webcam, name="webcam"),
-    )
     recordings = []
-    for done, record in enumerate(recorders):
-        progress(done, len(recorders))
-        recordings.append(record(folder, plan, sound))
-    progress(len(recorders), len(recorders))
+    for done, name in enumerate(devices):
+        progress(done, len(devices))
+        (folder / name).mkdir()
+        recordings.append(DEVICES[name](folder, plan, sound, name))
+    progress(len(devices), len(devices))
     write_truth(folder / TRUTH, _session_facts(plan), tuple(recordings))
 
 
@@ -148,12 +149,9 @@ def _session_facts(plan: _Plan) -> dict[str, object]:
     }
 
 
-def _record_glasses(
-    folder: Path, plan: _Plan, sound: Sound, *, name: str, number: int
-) -> RecordingTruth:
-    glasses = _glasses(plan, name, number)
+def _record_glasses(folder: Path, plan: _Plan, sound: Sound, name: str) -> RecordingTruth:
+    glasses = _glasses(plan, name, number=(LEADER, HELPER).index(name))
     path = folder / name / f"{glasses.uuid('file')}.vrs"
-    path.parent.mkdir()
     tracks = write_glasses(path, glasses, sound, FULL if plan.size == "full" else SMALL)
     return RecordingTruth(
         name=name,
@@ -193,9 +191,8 @@ def _glasses(plan: _Plan, name: str, number: int) -> Glasses:
     )
 
 
-def _record_gopro(
-    folder: Path, plan: _Plan, sound: Sound, *, name: str, number: int
-) -> RecordingTruth:
+def _record_gopro(folder: Path, plan: _Plan, sound: Sound, name: str) -> RecordingTruth:
+    number = (FRONT, REAR).index(name)
     rng = plan.random(name)
     clock = _file_clock(plan, name, rng)
     width, height = (1920, 1080) if plan.size == "full" else (160, 96)
@@ -213,20 +210,18 @@ def _record_gopro(
         hearing=_hearing(rng),
         seed=plan.seed,
     )
-    (folder / name).mkdir()
     paths, tracks = write_gopro(folder / name, camera, sound)
     files = tuple(path.relative_to(folder).as_posix() for path in paths)
     return RecordingTruth(name, "gopro", "camera", camera.serial, files, clock, tracks)
 
 
-def _record_webcam(folder: Path, plan: _Plan, sound: Sound, *, name: str) -> RecordingTruth:
+def _record_webcam(folder: Path, plan: _Plan, sound: Sound, name: str) -> RecordingTruth:
     rng = plan.random(name)
     clock = _file_clock(plan, name, rng)
     width, height = (1280, 720) if plan.size == "full" else (160, 96)
     barcode = FIRST_CAMERA_BARCODE + 2
     camera = Webcam(name, clock, plan.seconds, width, height, barcode, _hearing(rng), plan.seed)
     path = folder / name / "recording.webm"
-    path.parent.mkdir()
     tracks = write_webcam(path, camera, sound)
     files = (path.relative_to(folder).as_posix(),)
     return RecordingTruth(name, "webcam", "camera", "", files, clock, tracks)
@@ -249,3 +244,15 @@ def _hearing(rng: np.random.Generator) -> Hearing:
 
 def _silent(done: int, total: int) -> None:
     """Report progress to nobody."""
+
+
+_Recorder = Callable[[Path, _Plan, Sound, str], RecordingTruth]
+
+DEVICES: Mapping[str, _Recorder] = {
+    LEADER: _record_glasses,
+    HELPER: _record_glasses,
+    FRONT: _record_gopro,
+    REAR: _record_gopro,
+    WEBCAM: _record_webcam,
+}
+"""What can record in a session, by name."""
