@@ -195,7 +195,7 @@ def test_real_clip_without_telemetry_opens_and_says_so(shared_data: Path) -> Non
     recording = READER.open(shared_data / STRIPPED)
     assert video(recording).count == 4
     assert "no_telemetry" in codes(recording)
-    assert "sound_gap" in codes(recording)
+    assert "gap" in codes(recording)
     assert recording.start_utc is None
 
 
@@ -546,7 +546,7 @@ def test_hole_in_the_sound_at_a_seam(tmp_path: Path) -> None:
     path = made.write(tmp_path / "GX020123.MP4", master, made.continued(Plan(), 60), spans[1], b)
     recording = READER.open(path)
     track = audio(recording)
-    assert codes(recording) == ["sound_gap"]
+    assert codes(recording) == ["gap"]
     seam = (a.stop - 5) * made.AAC
     assert track.count == (len(master.audio) - 5) * made.AAC
     before, after = track.sample_times_ns(np.array([seam - 1, seam])).tolist()
@@ -562,7 +562,7 @@ def test_sound_longer_than_pictures_keeps_times_in_order(tmp_path: Path) -> None
     path = made.write(tmp_path / "GX020123.MP4", master, made.continued(Plan(), 60), spans[1], b)
     recording = READER.open(path)
     track = audio(recording)
-    assert codes(recording) == ["sound_gap"]
+    assert codes(recording) == ["gap"]
     times = track.sample_times_ns(np.arange(track.count))
     assert (np.diff(times) >= 0).all()
     assert times[(b.start + 8) * made.AAC] == exact_ns(60 / FPS)

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from synorama.capture.container.health import video_problems
 from synorama.capture.container.mp4 import looks_like_mp4
 from synorama.capture.gopro_chapters import Chapter, read_chapter, siblings, verify
 from synorama.capture.gopro_names import ASIDE_SUFFIXES, PREVIEW_SUFFIX, parse_name
@@ -155,8 +156,10 @@ def _open(path: Path) -> Recording:
     chapters = [read_chapter(p) for p in siblings(path)]
     telemetry = read_telemetry(chapters)
     problems = verify(chapters, totals_go_on=telemetry.totals_go_on)
+    pictures = video_track(chapters)
+    problems += video_problems(pictures.times_ns, pictures.name)
     sound, sound_problems = sound_track(chapters)
-    tracks: list[Track] = [video_track(chapters), *([sound] if sound else []), *telemetry.tracks]
+    tracks: list[Track] = [pictures, *([sound] if sound else []), *telemetry.tracks]
     first = chapters[0]
     return Recording(
         id="gopro",

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from synorama.capture.container.health import steady_rate_hz
 from synorama.capture.container.mp4 import Mp4Track
 from synorama.capture.container.ticks import ticks_to_ns
 from synorama.capture.gopro_chapters import Chapter
@@ -44,6 +45,7 @@ CODECS = {
 AAC_SAMPLES = 1024
 SEAM_PACKETS = 2  # further away than this, sound does not continue the chapter before
 TOLD_S = Fraction(1, 100)  # shorter holes are not worth a word
+SEVERE_S = Fraction(1, 20)  # longer than the hole that some programs make of priming
 NS_PER_S = 1_000_000_000
 
 
@@ -69,23 +71,25 @@ def video_track(chapters: Sequence[Chapter]) -> VideoTrack:
     """Return the pictures of all chapters in display order."""
     starts = chapter_starts(chapters)
     parts = [_frames(c.pictures[1], k) for k, c in enumerate(chapters)]
-    times = [
-        device_ns(part["pts"], chapter.pictures[1].timescale, start)
-        for part, chapter, start in zip(parts, chapters, starts, strict=True)
-    ]
+    times_ns = np.concatenate(
+        [
+            device_ns(part["pts"], chapter.pictures[1].timescale, start)
+            for part, chapter, start in zip(parts, chapters, starts, strict=True)
+        ]
+    )
     index, track = chapters[0].pictures
     return VideoTrack(
         name="video",
         codec=CODECS.get(track.codec_tag, track.codec_tag),
         width=track.width,
         height=track.height,
-        times_ns=np.concatenate(times),
+        times_ns=times_ns,
         index=np.concatenate(parts),
         storage="container",
         time_base=(1, track.timescale),
         stream_index=index,
         rotation_deg=track.rotation_deg,
-        rate_hz=_rate(chapters),
+        rate_hz=steady_rate_hz(times_ns),
         source=str(index),
     )
 
@@ -98,15 +102,6 @@ def _frames(track: Mp4Track, file: int) -> NDArray[np.void]:
     frames["pts"], frames["key"] = track.pts[order], track.keys[order]
     frames["offset"], frames["size"] = track.offsets[order], track.sizes[order]
     return frames
-
-
-def _rate(chapters: Sequence[Chapter]) -> float | None:
-    """Return the frame rate where it is constant (the last frame of a file may differ)."""
-    tracks = [c.pictures[1] for c in chapters]
-    steps = np.concatenate([t.durations[:-1] for t in tracks])
-    if not len(steps) or (steps != steps[0]).any():
-        return None
-    return float(Fraction(tracks[0].timescale, int(steps[0])))
 
 
 # --- sound -----------------------------------------------------------------------------------
@@ -192,7 +187,7 @@ class _Joined:
             return
         what = "is missing" if off > 0 else "is too much"
         text = f"{abs(float(off)):.3f} s of sound {what} in, or just before, {name}"
-        self.problems.append(Problem("sound_gap", text, "audio", severe=abs(off) > 1))
+        self.problems.append(Problem("gap", text, "audio", severe=abs(off) > SEVERE_S))
 
     def _break(self, sample: int, at: Fraction, name: str) -> None:
         """Let time go on from a sample, with a knot before it if it does not follow on."""
