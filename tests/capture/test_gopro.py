@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import struct
 import subprocess
@@ -189,6 +190,30 @@ def test_hero7_place_wall_clock_and_time_code(shared_data: Path) -> None:
     assert code["text"] == "11:12:47:22"
     by_code_s = code["time_of_day_ns"] / 1e9
     assert by_code_s == pytest.approx(11 * 3600 + 13 * 60 + 28, abs=1.1)
+
+
+@pytest.mark.parametrize("name", ["hero5", "hero6+ble", "hero7", "hero11", "Fusion", "karma"])
+def test_payloads_of_many_models(
+    tmp_path: Path, shared_data: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Real payloads in a made film: tracks of every model, places marked as such."""
+    data = (shared_data / f"3_gopro/gopro-telemetry/{name}.raw").read_bytes()
+    cuts = [m.start() for m in re.finditer(b"DEVC", data)]
+    if name in ("karma", "hero6+ble"):  # the second device is in the same payload
+        cuts = cuts[:1]
+    payloads = [data[a:b] for a, b in zip(cuts, [*cuts[1:], len(data)], strict=True)]
+    monkeypatch.setattr(made, "payload", lambda index, *_: payloads[index])
+    frames = range(30 * len(payloads))
+    plan = Plan(serial="", sound=False)
+    path = made.write(tmp_path / "GX010001.MP4", made.encode(600), plan, frames, range(0))
+    recording = READER.open(path)
+    tracks = {t.name: t for t in recording.of_kind("samples")}
+    assert {"accl", "gyro", "shutter"} <= tracks.keys()
+    for track in tracks.values():
+        assert isinstance(track, SampleTrack)
+        read = track.read()
+        assert read.values.shape == (track.count, len(track.columns))
+        assert track.location == (track.name[:3] in ("gps", "gpr", "glp", "bpo"))
 
 
 def test_real_clip_without_telemetry_opens_and_says_so(shared_data: Path) -> None:

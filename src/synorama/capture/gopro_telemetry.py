@@ -230,7 +230,8 @@ def _track(
     name: str, stream: gpmf.Stream, files: Sequence[_Payloads], ends: Sequence[_Ends]
 ) -> SampleTrack:
     key = (stream.device_id, stream.key)
-    read = _reader(key, files)
+    columns = _columns(stream)
+    read = _reader(key, files, len(columns))
     counts = [_count(key, f, e) for f, e in zip(files, ends, strict=True)]
     if None in counts:  # the ends do not tell
         times = read().times_ns
@@ -243,7 +244,7 @@ def _track(
     return SampleTrack(
         name=name,
         sample_kind="samples",
-        columns=_columns(stream),
+        columns=columns,
         count=count,
         first_ns=first,
         last_ns=last,
@@ -251,7 +252,7 @@ def _track(
         frame=FRAME if _axes(stream) else "",
         rate_hz=_rate(count, first, last),
         source=stream.key,
-        location=stream.key.startswith(("GPS", "GPR", "GLPI")),
+        location=_tells_where(stream.key, columns),
     )
 
 
@@ -276,7 +277,13 @@ def _count(key: tuple[str, str], file: _Payloads, ends: _Ends) -> int | None:
     return count if count >= len(file.offsets) else None
 
 
-def _reader(key: tuple[str, str], files: Sequence[_Payloads]) -> Callable[[], Samples]:
+def _tells_where(key: str, columns: Sequence[Column]) -> bool:
+    """Tell streams with a place on Earth, those of drones and other devices too."""
+    units = ",".join(c.unit for c in columns)
+    return key.startswith("GPS") or "deg,deg,m" in units
+
+
+def _reader(key: tuple[str, str], files: Sequence[_Payloads], width: int) -> Callable[[], Samples]:
     def read() -> Samples:
         times, rows, utc = [], [], []
         for file in files:
@@ -287,7 +294,7 @@ def _reader(key: tuple[str, str], files: Sequence[_Payloads]) -> Callable[[], Sa
                 if stream.key == "GPS9":
                     utc.append(_gps9_utc(stream.values()))
         if not rows:
-            return Samples(np.zeros(0, np.int64), np.zeros((0, 1)))
+            return Samples(np.zeros(0, np.int64), np.zeros((0, width)))
         extra = {"utc_ns": np.concatenate(utc)} if utc else {}
         return Samples(np.concatenate(times), np.concatenate(rows), extra)
 
