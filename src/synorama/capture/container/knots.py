@@ -6,6 +6,8 @@ make the sound wobble. So frames that follow one another within 20 ms form a seg
 is described by as few straight lines as stay within the rounding, or half a millisecond, of its
 frames. Fitted to many frames, a line is better than the rounding of one. Few frames say little of
 the rate: where nothing but rounding speaks against it, their line has the nominal one.
+What remains where the frames' length is a whole number of ticks is a constant of up to half a tick,
+which the container does not tell: 0.5 ms in Matroska and WebM with Opus.
 """
 
 from __future__ import annotations
@@ -164,7 +166,7 @@ def _lines(x: Float64, y: Float64, rate_hz: float, tick_ns: int) -> list[_Line]:
     Where that takes more than a line a second, times jitter for another reason than rounding (a
     browser's main thread). The sound itself was sampled evenly: stay less close to its times.
     """
-    close = max(HALF_MS_NS, tick_ns)
+    close = max(HALF_MS_NS, tick_ns + tick_ns // 4)  # rounding, and what it does to the line
     most = 8 + int(x[-1] / rate_hz)
     while close < GAP_NS:
         lines = _split(x, y, NS_PER_S / rate_hz, close, most)
