@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bisect
+import itertools
 import mmap
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,7 +39,8 @@ class Maps:
     def __enter__(self) -> Maps:
         self._maps = [_map(path) for path in self.paths]
         self.sizes = tuple(len(m) for m in self._maps)
-        self.starts = np.concatenate([[0], np.cumsum(self.sizes)[:-1]]).astype(np.int64)
+        self._starts = [0, *itertools.accumulate(self.sizes[:-1])]
+        self.starts = np.array(self._starts, np.int64)
         self.total = sum(self.sizes)
         return self
 
@@ -51,18 +54,23 @@ class Maps:
 
     def end_of_chunk(self, end: int) -> int:
         """Return where the chunk ends that holds the byte before a place in the whole."""
-        (file,), _ = self.locate(np.array([end - 1], np.int64))
-        return int(self.starts[file]) + int(self.sizes[file])
+        file = self._chunk_of(end - 1)
+        return int(self.starts[file]) + self.sizes[file]
 
     def read(self, start: int, size: int) -> bytes:
         """Return bytes of the whole, which may straddle chunks; fewer at its end."""
         parts = []
         while size > 0 and start < self.total:
-            (file,), (at,) = self.locate(np.array([start], np.int64))
+            file = self._chunk_of(start)
+            at = start - self._starts[file]
             part = self._maps[file][at : at + size]
+            self.touched(file, len(part))
             parts.append(part)
             start, size = start + len(part), size - len(part)
-        return b"".join(parts)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _chunk_of(self, start: int) -> int:
+        return bisect.bisect_right(self._starts, start) - 1
 
     def read_in(self, file: int, start: int, size: int) -> memoryview:
         """Return a view of the bytes of one chunk."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -71,6 +71,22 @@ _HEADER = np.dtype(
         ("unpacked", "<u4"),
     ]
 )
+
+
+class _Header(NamedTuple):
+    """One record's header: the fields of `_HEADER`."""
+
+    size: int
+    previous: int
+    type: int
+    version: int
+    time_s: float
+    instance: int
+    kind: int
+    packing: int
+    unpacked: int
+
+
 _INDEX_ENTRY = np.dtype(
     [("time_s", "<f8"), ("size", "<u4"), ("kind", "u1"), ("type", "<i4"), ("instance", "<u2")]
 )
@@ -78,6 +94,7 @@ _MAGIC, _MAGIC_END = b"VisionRe", b"cord"
 _INDEX_TYPE, _DESCRIPTION_TYPE = 1, 2
 _CLASSIC_INDEX, _SPLIT_INDEX = 2, 3
 _DESCRIPTION_VERSION = 2
+_MOST_PACKED = 1000  # times that an index shrinks at most
 HEADER_BYTES = _FILE_HEADER.size
 
 
@@ -193,20 +210,20 @@ def read_description(maps: Maps, header: FileHeader) -> Description:
     path = maps.paths[0]
     at = header.description
     record = _record_header(maps, at, header.record_header)
-    if record is None or at + record["size"] > maps.total:
+    if record is None or at + record.size > maps.total:
         raise TruncatedFileError(
             "the file ends before the description of its streams is complete",
             path=path,
             hint=COPY_AGAIN,
         )
-    if record["type"] != _DESCRIPTION_TYPE or record["version"] != _DESCRIPTION_VERSION:
+    if record.type != _DESCRIPTION_TYPE or record.version != _DESCRIPTION_VERSION:
         raise CorruptFileError(
             "the description of the streams is not where the header says, "
             "or of a version that is not known",
             path=path,
             hint=COPY_AGAIN,
         )
-    size = int(record["size"])
+    size = record.size
     body = maps.read(at + header.record_header, size - header.record_header)
     try:
         tags, streams = _parse_description(body)
@@ -273,36 +290,43 @@ def find_records(maps: Maps, header: FileHeader, description: Description) -> Fo
 def _read_index(maps: Maps, header: FileHeader) -> NDArray[np.void] | None:
     """Return the entries of the index, None where there is none or it makes no sense."""
     record = _record_header(maps, header.index, header.record_header) if header.index else None
-    if record is None or record["type"] != _INDEX_TYPE:
+    if record is None or record.type != _INDEX_TYPE:
         return None
-    size = int(record["size"]) - header.record_header
+    size = record.size - header.record_header
     start = header.index + header.record_header
     if size <= 0 or start + size > maps.total:
         return None
     body = maps.read(start, size)
     try:
-        if record["version"] == _CLASSIC_INDEX:
-            return _classic_entries(body, packed=int(record["unpacked"]) > 0)
-        if record["version"] == _SPLIT_INDEX:
-            return _split_entries(body, int(record["unpacked"]))
+        if record.version == _CLASSIC_INDEX:
+            return _classic_entries(body, record.unpacked)
+        if record.version == _SPLIT_INDEX:
+            return _split_entries(body, record.unpacked)
     except (struct.error, ValueError):
         return None
     return None
 
 
-def _classic_entries(body: bytes, *, packed: bool) -> NDArray[np.void]:
+def _classic_entries(body: bytes, unpacked: int) -> NDArray[np.void]:
     (streams,) = struct.unpack_from("<I", body)
     at = 4 + 6 * streams
     (count,) = struct.unpack_from("<I", body, at)
     rest = body[at + 4 :]
-    if packed and count:
-        rest = unzstd(rest, count * _INDEX_ENTRY.itemsize)
+    if unpacked and count:
+        rest = _unpack_index(rest, count * _INDEX_ENTRY.itemsize)
     return np.frombuffer(rest, _INDEX_ENTRY, count)
 
 
 def _split_entries(body: bytes, unpacked: int) -> NDArray[np.void]:
-    entries = unzstd(body, unpacked) if unpacked else body
+    entries = _unpack_index(body, unpacked) if unpacked else body
     return np.frombuffer(entries, _INDEX_ENTRY, len(entries) // _INDEX_ENTRY.itemsize)
+
+
+def _unpack_index(body: bytes, size: int) -> bytes:
+    """Unpack an index; a damaged size is not taken as an order to fill the memory."""
+    if size > _MOST_PACKED * len(body):
+        raise ValueError(f"{len(body)} bytes cannot hold an index of {size}")
+    return unzstd(body, size)
 
 
 def _follow_index(
@@ -332,10 +356,10 @@ def _goes_on(maps: Maps, header: FileHeader, end: int, last_size: int) -> bool:
     """Tell whether a stream's record follows where the index ends: it was written too early."""
     after = _record_header(maps, end, header.record_header)
     return after is not None and bool(
-        after["type"] not in (_INDEX_TYPE, _DESCRIPTION_TYPE)
-        and after["previous"] == last_size
-        and header.record_header <= after["size"]
-        and STATE <= after["kind"] <= TAGS_KIND
+        after.type not in (_INDEX_TYPE, _DESCRIPTION_TYPE)
+        and after.previous == last_size
+        and header.record_header <= after.size
+        and STATE <= after.kind <= TAGS_KIND
     )
 
 
@@ -364,11 +388,11 @@ def _chain(maps: Maps, header: FileHeader) -> Iterator[tuple[int, int, bool, boo
     """Yield (start, size, trusted, is a stream's record) of one record after the other."""
     at, previous = header.size, 0
     while (record := _record_header(maps, at, header.record_header)) is not None:
-        size, kind, type_id = int(record["size"]), int(record["kind"]), int(record["type"])
+        size, kind, type_id = record.size, record.kind, record.type
         own = type_id in (_INDEX_TYPE, _DESCRIPTION_TYPE)
-        if type_id == _INDEX_TYPE and record["version"] == _SPLIT_INDEX:
+        if type_id == _INDEX_TYPE and record.version == _SPLIT_INDEX:
             size = (header.first_record or maps.sizes[0]) - at
-        broken = previous not in (0, int(record["previous"])) or size < header.record_header
+        broken = previous not in (0, record.previous) or size < header.record_header
         if broken or not (own or STATE <= kind <= TAGS_KIND):
             yield at, size, False, False
             return
@@ -401,7 +425,7 @@ def record_table(maps: Maps, found: Found, record_header: int) -> NDArray[np.voi
     return ordered
 
 
-def _record_header(maps: Maps, at: int, size: int) -> np.void | None:
+def _record_header(maps: Maps, at: int, size: int) -> _Header | None:
     """Return the record header at a place in the whole, None where the bytes end."""
     body = maps.read(at, size) if at >= 0 else b""
-    return np.frombuffer(body, _HEADER, 1)[0] if len(body) == size else None
+    return _Header(*_RECORD_HEADER.unpack_from(body)) if len(body) == size else None
