@@ -22,11 +22,11 @@ from synorama.session.guard import open_guarded
 from synorama.session.parts import Progress, check_header
 from synorama.session.records_io import relative_path
 from synorama.session.schema import BLOCK_BYTES
+from synorama.session.sink import writable_hdf5
 from synorama.session.storage import (
     attribute,
     damage_named,
     in_order,
-    open_hdf5_for_writing,
     set_attributes,
     whole_file,
 )
@@ -141,7 +141,7 @@ def _write_tables(session: Path, temporary: Path) -> tuple[list[_Media], list[st
         check_header(source, session)
         if attribute(source, "sealed"):
             raise UsageError("the session is sealed already", path=session)
-        with open_hdf5_for_writing(temporary) as target:
+        with writable_hdf5(temporary) as target:
             for name in source:
                 source.copy(name, target)
             for name, value in source.attrs.items():
@@ -195,9 +195,7 @@ def _reserve_dataset(group: Any, name: str, shape: tuple[int, ...]) -> int:
 
 def _finish(temporary: Path, media: list[_Media], written: list[tuple[str, bytes]]) -> None:
     """Write the digests and the marks that say that all is there."""
-    import h5py
-
-    with h5py.File(temporary, "r+", libver=("v110", "v110"), locking=False) as file:
+    with writable_hdf5(temporary, "r+") as file:
         for one, (digest, blocks) in zip(media, written, strict=True):
             group = file["recordings"][one.group]
             set_attributes(group, {"digest": digest})

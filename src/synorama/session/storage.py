@@ -21,13 +21,13 @@ from synorama.errors import (
     SynoramaError,
 )
 from synorama.session.schema import CHUNK_BYTES
+from synorama.session.sink import writable_hdf5
 
 __all__ = [
     "attribute",
     "damage_named",
     "in_order",
     "new_hdf5",
-    "open_hdf5_for_writing",
     "read_json",
     "read_table",
     "read_text",
@@ -39,8 +39,6 @@ __all__ = [
     "write_table",
     "write_text",
 ]
-
-PAGE_BYTES = 4096
 
 
 # --- files that appear whole or not at all ----------------------------------------------------
@@ -128,17 +126,14 @@ def _disk_full_named(path: Path) -> Iterator[None]:
         yield
     except SynoramaError:
         raise
-    except (OSError, RuntimeError) as error:  # HDF5 reports a failed flush as RuntimeError
+    except OSError as error:
         if _says_disk_full(error):
             raise _disk_full(path) from error
         raise
 
 
-def _says_disk_full(error: OSError | RuntimeError) -> bool:
-    full = (errno.ENOSPC, errno.EDQUOT)
-    return getattr(error, "errno", None) in full or any(
-        f"errno = {code}," in str(error) for code in full
-    )
+def _says_disk_full(error: Exception) -> bool:
+    return getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT)
 
 
 def _disk_full(path: Path) -> DiskFullError:
@@ -160,26 +155,12 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def open_hdf5_for_writing(path: Path) -> Any:
-    """Return a new `h5py.File` in the schema's format: HDF5 1.10, paged."""
-    import h5py
-
-    return h5py.File(
-        path,
-        "w",
-        libver=("v110", "v110"),
-        fs_strategy="page",
-        fs_page_size=PAGE_BYTES,
-        locking=False,
-    )
-
-
 @contextmanager
 def new_hdf5(path: Path, *, overwrite: bool = True) -> Iterator[Any]:
     """Yield an `h5py.File` that appears at ``path``, marked complete, when all went well."""
     with (
         whole_file(path, overwrite=overwrite) as temporary,
-        open_hdf5_for_writing(temporary) as file,
+        writable_hdf5(temporary) as file,
     ):
         file.attrs["complete"] = np.uint8(0)
         yield file
@@ -194,7 +175,7 @@ def damage_named(path: Path) -> Iterator[None]:
     except SynoramaError:
         raise
     except (OSError, KeyError, ValueError, RuntimeError, TypeError, IndexError) as error:
-        if isinstance(error, OSError | RuntimeError) and _says_disk_full(error):
+        if _says_disk_full(error):
             raise  # the fault of what is being written, not of what is read
         raise DamagedSessionError(
             f"the file does not hold what its schema promises: {error}",
