@@ -40,7 +40,7 @@ def test_rounding_is_smoothed(frames: int, count: int, drift_ppm: float, start_n
     found = placed(rounded(truth), count)
     error = at(found.knots, samples) - truth
     # Half a tick nobody can know where steps are whole ticks; the rest is the rate of short sound.
-    assert np.abs(error).max() <= (0.65 if frames >= 64 else 0.75) * MS
+    assert np.abs(error).max() <= 0.75 * MS
     assert len(found.knots) <= 4
     assert not found.gaps
 
