@@ -170,13 +170,15 @@ class ClockMap:
                 f"C_{inner.target}_{inner.source}: '{self.source}' is not '{inner.target}'"
             )
         back = inner.inverse()
+        outer_bends = self._bends()
         from_outer = _interpolate(
-            self.knots[:, 0], back.knots[:, 0], back.knots[:, 1], back._rates()
+            outer_bends[:, 0], back.knots[:, 0], back.knots[:, 1], back._rates()
         )
-        source = np.union1d(inner.knots[:, 0], from_outer)
+        source = np.union1d(inner._bends()[:, 0], from_outer)
+        source = source if len(source) else inner.knots[:, 0]
         middle = _interpolate(source, inner.knots[:, 0], inner.knots[:, 1], inner._rates())
         at_outer = np.searchsorted(source, from_outer)
-        middle[at_outer] = self.knots[:, 0]  # exact there, where rounding would bend the line
+        middle[at_outer] = outer_bends[:, 0]  # exact there, where rounding would bend the line
         target = _interpolate(middle, self.knots[:, 0], self.knots[:, 1], self._rates())
         keep = _strictly_increasing(source, target)
         return ClockMap(
@@ -214,6 +216,14 @@ class ClockMap:
         return self.valid_ns
 
     # --- inside ------------------------------------------------------------------------------
+
+    def _bends(self) -> Int64:
+        """Return the knots, or none of a map that is one straight line.
+
+        The anchor of a straight line may lie years away; a knot there would cost precision here.
+        """
+        straight = len(self.knots) == 1 and self.rate_before == self.rate_after
+        return self.knots[:0] if straight else self.knots
 
     def _rates(self) -> Float64:
         """Return the rate of each of the K + 1 segments."""
