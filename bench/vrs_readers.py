@@ -9,7 +9,7 @@ memory is that of a process. Printed: CPU seconds, ratios to Synorama's, peak me
 
 ``index``: device time of every record and where every payload lies (pyvrs and the vendor cannot
 tell a place, so they read the payloads). ``imu``: all rows of both sensors as arrays. ``bytes``:
-the stored bytes of 300 colour pictures.
+the stored bytes of 300 colour pictures. The last two are measured on opened files.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ import numpy as np
 
 from synorama.capture.aria import open_aria
 from synorama.media.payload import read_payload
-from synorama.records import SampleTrack, VideoTrack
+from synorama.records import Recording, SampleTrack, VideoTrack
 from synorama.simulate.vrs_writer import DataLayout, Kind, Record, VrsStream, write_vrs
 
 PICTURE = DataLayout(
@@ -160,16 +160,15 @@ def synorama_index(path: Path) -> int:
     return sum(t.count for t in open_aria(path).tracks.values())
 
 
-def synorama_imu(path: Path) -> int:
-    tracks = open_aria(path).tracks
-    reads = [t for n in ("imu-left", "imu-right") if isinstance(t := tracks[n], SampleTrack)]
-    return sum(len(t.read().values) for t in reads)
+def synorama_imu(recording: Recording) -> int:
+    tracks = (recording.tracks[n] for n in ("imu-left", "imu-right"))
+    return sum(len(t.read().values) for t in tracks if isinstance(t, SampleTrack))
 
 
-def synorama_bytes(path: Path) -> int:
-    rgb = open_aria(path).tracks["rgb"]
+def synorama_bytes(recording: Recording) -> int:
+    rgb = recording.tracks["rgb"]
     assert isinstance(rgb, VideoTrack)
-    with path.open("rb") as file:
+    with recording.files[0].path.open("rb") as file:
         return sum(len(read_payload(file, row)) for row in rgb.index[:PICTURES])
 
 
@@ -182,32 +181,30 @@ def pyvrs_reader(path: Path) -> Any:
     return reader
 
 
-def pyvrs_data(path: Path, *streams: str) -> Any:
-    return pyvrs_reader(path).filtered_by_fields(
-        stream_ids=set(streams) or None, record_types={"data"}
-    )
+def pyvrs_data(reader: Any, *streams: str) -> Any:
+    return reader.filtered_by_fields(stream_ids=set(streams) or None, record_types={"data"})
 
 
 def pyvrs_index(path: Path) -> int:
     count = 0
-    for found in pyvrs_data(path):
+    for found in pyvrs_data(pyvrs_reader(path)):
         fields = found.metadata_blocks[0]
         times = fields.get("capture_timestamps_ns")
         count += 1 if times is None else len(times)
     return count
 
 
-def pyvrs_imu(path: Path) -> int:
+def pyvrs_imu(reader: Any) -> int:
     rows = [
         (*r.metadata_blocks[0]["accelerometer"], *r.metadata_blocks[0]["gyroscope"])
-        for r in pyvrs_data(path, "1202-1", "1202-2")
+        for r in pyvrs_data(reader, "1202-1", "1202-2")
     ]
     return len(np.array(rows))
 
 
-def pyvrs_bytes(path: Path) -> int:
-    data = pyvrs_data(path, "214-1")
-    return sum(np.asarray(data[k].image_blocks[0]).size for k in range(PICTURES))
+def pyvrs_bytes(reader: Any) -> int:
+    data = pyvrs_data(reader, "214-1")
+    return sum(len(np.asarray(data[k].image_blocks[0]).tobytes()) for k in range(PICTURES))
 
 
 def vendor(path: Path) -> Any:
@@ -229,10 +226,9 @@ def vendor_index(path: Path) -> int:
     return count
 
 
-def vendor_imu(path: Path) -> int:
+def vendor_imu(provider: Any) -> int:
     from projectaria_tools.core.stream_id import StreamId
 
-    provider = vendor(path)
     rows = []
     for stream in (StreamId("1202-1"), StreamId("1202-2")):
         for k in range(provider.get_num_data(stream)):
@@ -241,38 +237,49 @@ def vendor_imu(path: Path) -> int:
     return len(np.array(rows))
 
 
-READERS: dict[str, dict[str, Callable[[Path], int]]] = {
-    "index": {"synorama": synorama_index, "pyvrs": pyvrs_index, "vendor": vendor_index},
-    "imu": {"synorama": synorama_imu, "pyvrs": pyvrs_imu, "vendor": vendor_imu},
-    "bytes": {"synorama": synorama_bytes, "pyvrs": pyvrs_bytes},
+Opener: TypeAlias = Callable[[Path], Any]
+READERS: dict[str, dict[str, tuple[Opener, Callable[[Any], int]]]] = {
+    "index": {
+        "synorama": (Path, synorama_index),
+        "pyvrs": (Path, pyvrs_index),
+        "vendor": (Path, vendor_index),
+    },
+    "imu": {
+        "synorama": (open_aria, synorama_imu),
+        "pyvrs": (pyvrs_reader, pyvrs_imu),
+        "vendor": (vendor, vendor_imu),
+    },
+    "bytes": {
+        "synorama": (open_aria, synorama_bytes),
+        "pyvrs": (pyvrs_reader, pyvrs_bytes),
+    },
 }
 
 
 # --- measuring -------------------------------------------------------------------------------
 
 
-def measured(call: Callable[[Path], int], path: Path) -> tuple[float, float]:
-    """Return CPU seconds and peak memory [MB] beyond that of the imports."""
+def measured(opener: Opener, call: Callable[[Any], int], path: Path) -> tuple[int, float, float]:
+    """Return what was counted, CPU seconds after opening, and peak memory of the process [MB]."""
     context = multiprocessing.get_context("spawn")
     with context.Pool(1) as pool:
-        return pool.apply(_measure, (call, path))
+        return pool.apply(_measure, (opener, call, path))
 
 
-def _measure(call: Callable[[Path], int], path: Path) -> tuple[float, float]:
+def _measure(opener: Opener, call: Callable[[Any], int], path: Path) -> tuple[int, float, float]:
     silence = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silence, 1), os.dup2(silence, 2)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    opened = opener(path)
     start = time.process_time()
-    call(path)
+    count = call(opened)
     spent = time.process_time() - start
-    return spent, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    return count, spent, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--plain", action="store_true", help="store records unpacked")
-    parser.add_argument("--only", choices=("synorama", "pyvrs", "vendor"))
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "glasses.vrs"
@@ -280,12 +287,13 @@ def main() -> None:
         print(f"{options.seconds:g} s of one pair of glasses, {path.stat().st_size / 1e6:.0f} MB")
         for task, readers in READERS.items():
             base = None
-            for name, call in readers.items():
-                if options.only not in (None, name):
-                    continue
-                spent, peak = measured(call, path)
+            for name, (opener, call) in readers.items():
+                count, spent, peak = measured(opener, call, path)
                 base = base or spent
-                print(f"{task:6} {name:9} {spent:8.2f} CPU s {spent / base:7.1f}x {peak:7.0f} MB")
+                print(
+                    f"{task:6} {name:9} {spent:8.3f} CPU s {spent / base:7.1f}x "
+                    f"{peak:7.0f} MB  {count} counted"
+                )
 
 
 if __name__ == "__main__":

@@ -55,6 +55,21 @@ def test_garbage_does_not_unpack(packing: int) -> None:
         read_payload(io.BytesIO(b"garbage garbage garbage"), _row(0, 23, packing, 0))
 
 
+def test_frame_that_does_not_say_its_size_unpacks() -> None:
+    packer = zstandard.ZstdCompressor(write_content_size=False)
+    stored = packer.compress(b"metadata and payload")
+    assert read_payload(io.BytesIO(stored), _row(0, len(stored), PACKED_ZSTD, 9)) == b"and payload"
+
+
+def test_bomb_is_refused() -> None:
+    stored = zstandard.ZstdCompressor().compress(bytes(1 << 20))
+    claimed = bytearray(stored)
+    at = claimed.index((1 << 20).to_bytes(4, "little"))
+    claimed[at : at + 4] = (1 << 31).to_bytes(4, "little")
+    with pytest.raises(UndecodableError, match="claim to hold"):
+        read_payload(io.BytesIO(bytes(claimed)), _row(0, len(stored), PACKED_ZSTD, 0))
+
+
 def test_skip_beyond_the_payload_is_refused() -> None:
     with pytest.raises(UndecodableError, match="expected"):
         read_payload(io.BytesIO(b"abcd"), _row(0, 4, 0, 5))

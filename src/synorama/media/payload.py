@@ -74,7 +74,13 @@ def _unzstd(stored: bytes) -> bytes:
     import zstandard
 
     try:
-        with zstandard.ZstdDecompressor().stream_reader(stored) as reader:
+        size = zstandard.frame_content_size(stored)
+        if size > LARGEST_PAYLOAD:
+            raise ValueError(f"they claim to hold {size} bytes")
+        unpacker = zstandard.ZstdDecompressor()
+        if size >= 0:
+            return unpacker.decompress(stored)
+        with unpacker.stream_reader(stored) as reader:  # the frame does not say its size
             return reader.read(LARGEST_PAYLOAD + 1)
     except zstandard.ZstdError as error:
         raise ValueError(str(error)) from error
