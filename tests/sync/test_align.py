@@ -101,6 +101,19 @@ def test_small_drop(reference: MonoSound, there: NDArray[np.float64]) -> None:
     assert abs(by_ns - 85_000_000) < 100_000
 
 
+def test_several_drops() -> None:
+    """Small ones, a large one, and a last stretch of less than a minute."""
+    talk = speech(240, 9)
+    clock = dropped(dropped(dropped(affine(3.0, -30), 60, 0.02), 120, 2.5), 190, 0.03)
+    reference = heard(room(talk, 2), affine(0), 238, name="ref", seed=1, start_ns=EPOCH)
+    other = heard(room(talk, 3), clock, 230, snr_db=10, seed=2)
+    evidence = align(reference, other)
+    assert np.abs(errors_ms(evidence, other, clock)).max() < 0.02
+    np.testing.assert_allclose([at / 1e9 for at, _ in evidence.jumps], [60, 120, 190], atol=1.5)
+    leaps = [by / 1e9 for _, by in evidence.jumps]
+    np.testing.assert_allclose(leaps, [0.02, 2.5, 0.03], atol=1e-4)
+
+
 def test_wander_is_followed() -> None:
     def clock(t: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray(2.0 + t + 1.5e-3 * np.sin(np.pi * t / 300))

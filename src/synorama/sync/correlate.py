@@ -37,6 +37,7 @@ COARSE_CLEAR = 9.0
 LEAST_AGREEING = 5
 RUNNER_UP = 0.75
 REPEATS = 0.9
+UNHEARD_S = 60.0
 STACK_Z = 5.0  # reverberant rooms, where only many windows convince, come close to it
 BEYOND_DOUBT = 30.0
 SAME_PLACE_S = 0.05
@@ -163,7 +164,7 @@ def _refine_all(
     best = found.best
     span = common_span(reference, other, best.line)
     segments = find_segments(reference, other, best, found.others, coarse.chunks, span)
-    fits = (refine(reference, other, s.line, s.span_s, best.tolerance_s) for s in segments)
+    fits = (refine(reference, other, s.line, s.span_s, s.tolerance_s) for s in segments)
     return tuple(f for f in fits if f is not None)
 
 
@@ -185,12 +186,11 @@ def _judge_fits(
     maps = tuple(_clock(reference, other, f) for f in fits)
     main = maps[fits.index(longest)]
     times = np.concatenate([f.times_s for f in fits])
-    echo = _echo(longest)
     return PairEvidence(
         reference=reference.name,
         other=other.name,
         accepted=True,
-        reason="accepted; an echo may put it up to 5 ms off" if echo else "accepted",
+        reason="; ".join(["accepted", *_doubts(longest, fits)]),
         score=found.score,
         score_needed=found.needed,
         runner_up=runner_up,
@@ -212,6 +212,17 @@ def _runner_up(other: MonoSound, found: _Search, fits: Sequence[Fine]) -> float:
         v.rank for v in found.others if all(abs(v.line(middle) - p) > SAME_PLACE_S for p in places)
     ]
     return max(ranks, default=0.0) / max(found.best.rank, 1e-9)
+
+
+def _doubts(longest: Fine, fits: Sequence[Fine]) -> list[str]:
+    """Say in words what an operator should look at."""
+    doubts = ["an echo may put it up to 5 ms off"] if _echo(longest) else []
+    for f in fits:
+        times = np.concatenate([[f.span_s[0]], f.times_s, [f.span_s[1]]])
+        k = int(np.argmax(np.diff(times)))
+        if times[k + 1] - times[k] > UNHEARD_S:
+            doubts.append(f"nothing in common from {times[k]:.0f} to {times[k + 1]:.0f} s")
+    return doubts
 
 
 def _echo(fit: Fine) -> bool:

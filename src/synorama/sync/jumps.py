@@ -11,7 +11,7 @@ import numpy as np
 
 from synorama.sync.coarse import ChunkPeak
 from synorama.sync.lines import Line, ransac
-from synorama.sync.verify import REACH_S, WHITENING, Verified, chance_log10, verify
+from synorama.sync.verify import REACH_S, TOLERANCES_S, WHITENING, Verified, chance_log10, verify
 from synorama.sync.windows import Windowing, correlate_windows
 
 if TYPE_CHECKING:
@@ -30,6 +30,10 @@ WINDOWS = 160
 LEAST_SPAN_S = 40.0
 LEAST_WINDOWS = 5
 LEAST_CHANCE = -4.0
+DEPTH = 3
+SMALL_JUMPS = 6
+ENOUGH = 0.8
+CHUNKS_CHANCE, CHUNK_CHANCE = -3.0, -6.0
 CERTAIN = -8.0  # a candidate for the whole recording, all the more for a part of it
 MISS = -0.45  # what a window that disagrees costs a run
 CHUNK_Z = 8.0
@@ -43,10 +47,11 @@ BREAK_MARGIN_S = 8.0
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A line and the span of the other's time on which it holds."""
+    """A line, the span of the other's time on which it holds, and how closely it does."""
 
     line: Line
     span_s: tuple[float, float]
+    tolerance_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +65,11 @@ class _Support:
     windows: int
 
     @classmethod
-    def of(cls, line: Line, times_s: Float64) -> _Support:
-        first, middle, last = np.percentile(times_s, [2, 50, 98])
-        return cls(line, float(first), float(last), float(middle), len(times_s))
+    def of(cls, line: Line, times_s: Float64, agree: Bool) -> _Support:
+        """Take the densest run of the agreeing windows: others agree by chance."""
+        inside = times_s[_densest(agree)]
+        first, middle, last = np.percentile(inside, [2, 50, 98])
+        return cls(line, float(first), float(last), float(middle), len(inside))
 
 
 def find_segments(
@@ -78,40 +85,60 @@ def find_segments(
     Other lines come from windows near this one, from the other verified candidates, and from
     chunks that agree on another lag.
     """
-    whole = (Segment(found.line, span_s),)
+    whole = Segment(found.line, span_s, found.tolerance_s)
     if span_s[1] - span_s[0] <= LEAST_SPAN_S:
-        return whole
-    tolerance = max(found.tolerance_s, 0.0012)
-    lines = list(_small_jumps(reference, other, found.line, span_s, tolerance))
-    lines += [_Support.of(v.line, v.times_s) for v in others if v.log10_p < CERTAIN]
-    lines += _large_jumps(reference, other, found.line, chunks, span_s, lines)
-    kept = _compatible(lines, tolerance)
-    if not kept:
-        return whole
-    if len(kept) == 1:
-        return (Segment(kept[0].line, span_s),)
-    return tuple(_cut(reference, other, _common_slope(kept), span_s, tolerance))
+        return (whole,)
+    # Several segments, seen as one line, agree only widely: look closely first.
+    by_tolerance: dict[float, list[_Support]] = {}
+    for tolerance in {TOLERANCES_S[0], found.tolerance_s}:
+        lines = list(_small_jumps(reference, other, whole, tolerance))
+        lines += [_Support.of(v.line, v.times_s, v.agree) for v in others if v.log10_p < CERTAIN]
+        lines += _large_jumps(reference, other, found.line, chunks, span_s, lines)
+        by_tolerance[tolerance] = _compatible(lines, tolerance)
+    tolerance = TOLERANCES_S[0]
+    if _windows(by_tolerance[tolerance]) < ENOUGH * _windows(by_tolerance[found.tolerance_s]):
+        tolerance = found.tolerance_s
+    parts = _cut(reference, other, by_tolerance[tolerance], whole, tolerance)
+    return tuple(s for p in parts for s in _divide(reference, other, p, DEPTH))
+
+
+def _windows(lines: Sequence[_Support]) -> int:
+    return sum(s.windows for s in lines)
+
+
+def _divide(
+    reference: MonoSound, other: MonoSound, segment: Segment, depth: int
+) -> tuple[Segment, ...]:
+    """Look for small jumps within a segment: around its own line, which may be new."""
+    if depth == 0 or segment.span_s[1] - segment.span_s[0] <= LEAST_SPAN_S:
+        return (segment,)
+    lines = list(_small_jumps(reference, other, segment, segment.tolerance_s))
+    kept = _compatible(lines, segment.tolerance_s)
+    if len(kept) < 2:
+        return (segment,)
+    parts = _cut(reference, other, kept, segment, segment.tolerance_s)
+    return tuple(s for p in parts for s in _divide(reference, other, p, depth - 1))
 
 
 def _small_jumps(
     reference: MonoSound,
     other: MonoSound,
-    line: Line,
-    span_s: tuple[float, float],
+    segment: Segment,
     tolerance_s: float,
 ) -> Iterator[_Support]:
-    """Find the lines that windows within reach of the first one agree on, strongest first."""
+    """Find the lines that windows near the segment's agree on, strongest first."""
+    span_s = segment.span_s
     span = span_s[1] - span_s[0]
     margin = WINDOW_S / 2 + REACH_S
     count = int(np.clip(span / SPACING_S, 12, WINDOWS))
     centres = np.linspace(span_s[0] + margin, span_s[1] - margin, count)
     windowing = Windowing(WINDOW_S, REACH_S, WHITENING)
-    rows = correlate_windows(reference, other, line, centres, windowing)
+    rows = correlate_windows(reference, other, segment.line, centres, windowing)
     if rows.count < 12:
         return
     lags, heights = rows.peaks()
     t, left = rows.times_s, np.ones(rows.count, bool)
-    for _ in range(4):
+    for _ in range(SMALL_JUMPS):
         trial = ransac(t[left], lags[left], heights[left], tolerance_s)
         if trial is None:
             return
@@ -120,7 +147,7 @@ def _small_jumps(
         chance = chance_log10(count, int(left.sum()), tolerance_s)
         if count < LEAST_WINDOWS or chance > LEAST_CHANCE:
             return
-        yield _Support.of(trial, t[_densest(agree)])
+        yield _Support.of(trial, t, agree)
         left &= ~agree
 
 
@@ -157,15 +184,16 @@ def _large_jumps(
             continue
         bounds = (first, min(last, other.duration_s, reference.duration_s - lag))
         checked = verify(reference, other, Line(lag, slope, other.duration_s / 2), bounds)
-        if checked is not None and checked.log10_p < -3:
-            out.append(_Support.of(checked.line, checked.times_s))
+        needed = CHUNKS_CHANCE if len(group) > 1 else CHUNK_CHANCE
+        if checked is not None and checked.log10_p < needed:
+            out.append(_Support.of(checked.line, checked.times_s, checked.agree))
     return out
 
 
 def _chunk_groups(
     chunks: Sequence[ChunkPeak], span_s: tuple[float, float]
 ) -> list[list[ChunkPeak]]:
-    """Group the chunks' best peaks by lag; single chunks are no evidence."""
+    """Group the chunks' best peaks by lag, in order of time."""
     best: dict[float, ChunkPeak] = {}
     for p in chunks:
         inside = span_s[0] - 30 < p.centre_s < span_s[1] + 30
@@ -179,7 +207,7 @@ def _chunk_groups(
                 break
         else:
             groups.append([p])
-    return [g for g in groups if len(g) >= 2]
+    return groups
 
 
 def _explains(support: _Support, lag_s: float, first_s: float, last_s: float) -> bool:
@@ -219,16 +247,21 @@ def _cut(
     reference: MonoSound,
     other: MonoSound,
     kept: Sequence[_Support],
-    span_s: tuple[float, float],
+    whole: Segment,
     tolerance_s: float,
 ) -> Iterator[Segment]:
     """Yield the segments between the moments at which the next line begins to fit better."""
-    start = span_s[0]
-    for before, after in pairwise(kept):
-        end = _break(reference, other, before, after, span_s, tolerance_s)
-        yield Segment(before.line, (start, end))
+    start, last = whole.span_s
+    lines = _common_slope(kept) if kept else []
+    if len(lines) < 2:
+        line = lines[0].line if lines else whole.line
+        yield Segment(line, whole.span_s, tolerance_s)
+        return
+    for before, after in pairwise(lines):
+        end = _break(reference, other, before, after, whole.span_s, tolerance_s)
+        yield Segment(before.line, (start, end), tolerance_s)
         start = end
-    yield Segment(kept[-1].line, (start, span_s[1]))
+    yield Segment(lines[-1].line, (start, last), tolerance_s)
 
 
 def _break(

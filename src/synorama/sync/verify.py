@@ -45,8 +45,8 @@ class Verified:
         How closely they agree.
     coarse_z
         The candidate's own score.
-    times_s
-        Centres of the agreeing windows.
+    times_s, agree
+        Centres of all windows, and which of them agree.
     """
 
     line: Line
@@ -57,6 +57,7 @@ class Verified:
     tolerance_s: float
     coarse_z: float
     times_s: Float64
+    agree: Bool
 
     @property
     def rank(self) -> float:
@@ -115,7 +116,8 @@ def _judge(
         float(np.clip(heights[agree] - 4.5, 0, 12).sum() * share),
         tolerance_s,
         coarse_z,
-        rows.times_s[agree],
+        rows.times_s,
+        agree,
     )
 
 
