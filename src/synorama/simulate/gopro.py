@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from io import BytesIO
+from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -148,7 +149,7 @@ def _truth(camera: GoPro) -> dict[str, TrackTruth]:
     last_frame = round((camera.frames - 1) / FRAME_RATE * NS_PER_S)
     samples = _audio_blocks(camera) * AAC_SAMPLES
     last_sample = round(Fraction(samples - 1, AUDIO_RATE_HZ) * NS_PER_S)
-    motion = camera.frames * MOTION_RATE_HZ * 1001 // 30_000
+    motion = _motion_samples(camera.frames)
     last_motion = (motion - 1) * NS_PER_S // MOTION_RATE_HZ
     return {
         "video": TrackTruth(camera.frames, 0, last_frame, "GoPro AVC", camera.barcode),
@@ -266,9 +267,14 @@ def _payloads(camera: GoPro) -> Iterator[_Packet]:
         yield _Packet("data", data, begin_ms, lasts_ms, True)
 
 
+def _motion_samples(frames: int) -> int:
+    """Return how many samples are taken before the moment at which this many frames are over."""
+    return ceil(frames / FRAME_RATE * MOTION_RATE_HZ)
+
+
 def _motion_streams(rng: np.random.Generator, first: int, stop: int) -> Iterator[bytes]:
     """Yield acceleration and rotation of a camera on its stand that now and then is touched."""
-    begin, end = (n * MOTION_RATE_HZ * 1001 // 30_000 for n in (first, stop))
+    begin, end = _motion_samples(first), _motion_samples(stop)
     t = np.arange(begin, end)[:, np.newaxis] / MOTION_RATE_HZ
     acceleration = np.array(GRAVITY_MSEC2) + rng.normal(0, 0.03, (end - begin, 3))
     rotation = 0.01 * np.sin(t * [0.7, 0.4, 1.1]) + rng.normal(0, 0.002, (end - begin, 3))

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from synorama.simulate.clocks import randomness
+from synorama.simulate.clocks import randomness, sample_times_ns
 from synorama.simulate.sound import Hearing, Sound
 from synorama.simulate.truth import TrackTruth
 from synorama.simulate.video import Scene
@@ -116,7 +116,7 @@ def write_webcam(path: Path, camera: Webcam, sound: Sound) -> dict[str, TrackTru
 def _truth(camera: Webcam, times_ms: Int64, blocks: int) -> dict[str, TrackTruth]:
     samples = (blocks + 1) * OPUS_SAMPLES  # the look-ahead fills part of one block more
     first_ns = FIRST_SOUND_MS * NS_PER_MS
-    last_ns = first_ns + (samples - 1) * 1_000_000_000 // AUDIO_RATE_HZ
+    last_ns = int(sample_times_ns(first_ns, AUDIO_RATE_HZ, samples - 1, 1)[0])
     return {
         "video": TrackTruth.of(times_ms * NS_PER_MS, source="VP8", barcode=camera.barcode),
         "audio": TrackTruth(samples, first_ns, last_ns, source="Opus"),
@@ -146,7 +146,7 @@ def _video_encoder(owner: Any, camera: Webcam) -> Any:
     stream.codec_context.time_base = MILLISECOND
     stream.options = {
         "deadline": "realtime",
-        "cpu-used": "8",
+        "cpu-used": "-8",  # negative: as fast as that, whatever the machine has time for
         "threads": "1",
         "g": str(GOP),
         "auto-alt-ref": "0",
