@@ -169,9 +169,10 @@ def _parse(path: Path) -> dict[str, Any]:
     else:
         import tomli as tomllib
     try:
-        return tomllib.loads(path.read_text("utf-8"))
+        parsed: dict[str, Any] = tomllib.loads(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"it is no readable TOML: {error}", path=path) from error
+    return parsed
 
 
 def _first_fault(error: ValidationError) -> str:

@@ -112,11 +112,10 @@ def check_readable(path: Path) -> None:
 
 @functools.lru_cache(maxsize=1)
 def _load() -> tuple[tuple[Reader, ...], tuple[BrokenPlugin, ...]]:
-    third, broken = [], []
-    for entry in entry_points(group=ENTRY_POINT_GROUP):
-        loaded = _load_plugin(entry)
-        (third if isinstance(loaded, Reader) else broken).append(loaded)  # type: ignore[arg-type]
-    return (*_own(SPECIFIC), *third, *_own(GENERIC)), tuple(broken)
+    loaded = [_load_plugin(entry) for entry in entry_points(group=ENTRY_POINT_GROUP)]
+    third = (x for x in loaded if isinstance(x, Reader))
+    broken = tuple(x for x in loaded if isinstance(x, BrokenPlugin))
+    return (*_own(SPECIFIC), *third, *_own(GENERIC)), broken
 
 
 def _load_plugin(entry: EntryPoint) -> Reader | BrokenPlugin:
