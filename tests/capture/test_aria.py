@@ -25,6 +25,7 @@ from synorama.capture.aria_media import knots_of_blocks
 from synorama.errors import EmptyFileError, NotAriaError, OrphanChunkError, UnknownFormatError
 from synorama.media.payload import read_payload
 from synorama.records import AudioTrack, Recording, Samples, SampleTrack, Track, VideoTrack
+from synorama.testing import check_reader
 from tests.capture.vrs_files import rows, write_vrs
 
 VRS = "1_vrs/projectaria_tools"
@@ -130,6 +131,24 @@ def test_every_time_is_the_vendors(shared_data: Path, name: str) -> None:
             mine = mine // 1000 * 1000
             theirs = theirs // 1000 * 1000
         np.testing.assert_array_equal(mine, theirs, err_msg=track.name)
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_streams_without_data_read_as_empty(shared_data: Path, name: str) -> None:
+    path = shared_data / name
+    for track in own_tracks(path):
+        if isinstance(track, SampleTrack):
+            assert samples(path, track.name).values.shape == (track.count, len(track.columns))
+
+
+def test_facts_of_the_recording_stay_out_of_logs(shared_data: Path) -> None:
+    track = opened(shared_data / GEN1).tracks["imu-left"]
+    assert "1WM093701M1276" not in repr(track)
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_the_readers_promises_are_kept(shared_data: Path, name: str) -> None:
+    check_reader(READER, shared_data / name)
 
 
 @pytest.mark.parametrize("name", [GEN1, GEN2])

@@ -231,6 +231,7 @@ def audio_track(vrs: VrsFile, stream: str, name: str) -> tuple[AudioTrack, tuple
         blocks=_block_index(where, blocks.counts),
         muted=muted[blocks.kept] if len(records) else None,
         source=stream,
+        stereo_pairs=int(config.get("audio_stereo_pair_count", 0)),
     )
     return track, _sound_problems(track, blocks)
 

@@ -91,7 +91,7 @@ def _values(table: Table, fields: dict[str, NDArray[Any]], n: int) -> NDArray[np
     at = 0
     for floats in table.values:
         width = len(floats.columns)
-        if floats.field in fields:
+        if floats.field in fields and fields[floats.field][:1].size in (0, width):
             out[:, at : at + width] = _floats(floats, fields, n)
         at += width
     narrow = out.astype(np.float32)
@@ -100,7 +100,7 @@ def _values(table: Table, fields: dict[str, NDArray[Any]], n: int) -> NDArray[np
 
 
 def _floats(floats: Floats, fields: dict[str, NDArray[Any]], n: int) -> NDArray[Any]:
-    stored = fields[floats.field].reshape(n, -1)
+    stored = fields[floats.field].reshape(n, len(floats.columns))
     values = stored.astype(np.float64)
     if floats.scale != 1.0:  # the vendor scales in the stored precision
         values = (stored * stored.dtype.type(floats.scale)).astype(np.float64)

@@ -82,7 +82,7 @@ class Row(NamedTuple):
     size: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class VrsFile:
     """What a VRS recording holds and where; its bytes stay in the files.
 
@@ -115,6 +115,9 @@ class VrsFile:
     closed: bool = True
     lost_records: int = 0
     cut_bytes: int = 0
+
+    def __repr__(self) -> str:
+        return f"VrsFile({len(self.records)} records, {len(self.streams)} streams)"
 
     def select(self, stream: str, kind: int = DATA) -> NDArray[np.void]:
         """Return the records of one stream and kind, in order of time."""
