@@ -144,15 +144,17 @@ def _settled_from(pairs: Int64) -> int:
     """Return the first note from which on all follow the settled line."""
     t, lead = _seconds(pairs), _lead(pairs)
     judge = (t >= SETTLE_S) & (t < SETTLE_S + EARLY_S)
+    early_s = SETTLE_S
     if t[-1] < SETTLE_S + LEAST_SETTLED_S or judge.sum() < 8:
-        judge = t >= t[-1] / 2
+        early_s = float(t[-1]) / 2
+        judge = t >= early_s
         if judge.sum() < 3:
             return 0
     line = fit_line(t[judge], lead[judge], np.ones(int(judge.sum())), float(t[judge].mean())).line
     off = np.abs(lead - line(t))
     smooth = np.array([np.median(off[max(0, k - 2) : k + 3]) for k in range(len(off))])
     allowed = max(4 * mad((lead - line(t))[judge]), 2e-5)
-    wild = np.flatnonzero((smooth > allowed) & (t < max(SETTLE_S, t[-1] / 2)))
+    wild = np.flatnonzero((smooth > allowed) & (t < early_s))
     return int(wild[-1]) + 1 if len(wild) else 0
 
 

@@ -1,0 +1,180 @@
+"""Notes of another clock become a clock map that is right where it says so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from synorama.records import Recording, SyncMode, TimeMapping
+from synorama.sync.hardware import HardwareClock, fit_mapping, hardware_clock, utc_clock
+
+START = 7_385_795_505_395
+OFFSET = 1_764_000_000_123_456_789
+
+
+def truth(t: NDArray[np.int64], ppm: float) -> NDArray[np.int64]:
+    away = t - START
+    return np.asarray(t + OFFSET + np.rint(away * ppm * 1e-6).astype(np.int64))
+
+
+def notes(
+    seconds: float,
+    ppm: float,
+    *,
+    jitter_ns: float = 200.0,
+    settling_ns: float = 0.0,
+    seed: int = 0,
+    mode: SyncMode = "tic_sync",
+) -> TimeMapping:
+    rng = np.random.default_rng(seed)
+    t = START + np.arange(int(seconds)) * 1_000_000_000
+    away = (t - START) / 1e9
+    error = settling_ns * np.exp(-away / 6) + rng.normal(0, jitter_ns, len(t))
+    return TimeMapping(mode, np.column_stack([t, truth(t, ppm) + np.rint(error).astype(np.int64)]))
+
+
+def fitted(mapping: TimeMapping) -> HardwareClock:
+    clock = fit_mapping(mapping, "server", "client")
+    assert clock is not None
+    return clock
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.floats(-200, 200),
+    st.integers(90, 900),
+    st.floats(100, 50_000),
+    st.sampled_from([0.0, 9e5, -9e5, 5e6]),
+    st.integers(0, 1000),
+)
+def test_start_is_reached_backwards(
+    ppm: float, seconds: int, jitter_ns: float, settling_ns: float, seed: int
+) -> None:
+    """The settling start is not believed: the error there stays below 1 ms and inside sigma."""
+    mapping = notes(seconds, ppm, jitter_ns=jitter_ns, settling_ns=settling_ns, seed=seed)
+    (clock,) = fitted(mapping).maps
+    t = START + np.linspace(-5, seconds + 30, 200).astype(np.int64) * 1_000_000_000
+    errors = np.abs(clock.apply(t) - truth(t, ppm))
+    assert errors.max() < 1_000_000
+    assert (errors < 3 * clock.sigma_at(t)).all()
+    inside = (t > START + 45_000_000_000) & (t < START + seconds * 1_000_000_000)
+    assert errors[inside].max() < 500_000
+
+
+def test_settled_notes_are_exact() -> None:
+    (clock,) = fitted(notes(300, -11.2, settling_ns=9e5)).maps
+    t = START + np.arange(0, 300) * 1_000_000_000
+    assert np.abs(clock.apply(t) - truth(t, -11.2)).max() < 30_000
+    assert clock.range_ns[0] > START
+    assert clock.drift_ppm(int(t[150])) == pytest.approx(-11.2, abs=0.3)
+
+
+def test_drift_that_bends() -> None:
+    t = START + np.arange(1800) * 1_000_000_000
+    away = (t - START) / 1e9
+    bend = np.rint(1e9 * (20e-6 * away + 1e-3 * np.sin(np.pi * away / 1800))).astype(np.int64)
+    (clock,) = fitted(TimeMapping("tic_sync", np.column_stack([t, t + OFFSET + bend]))).maps
+    assert np.abs(clock.apply(t) - (t + OFFSET + bend)).max() < 20_000
+
+
+def test_outliers_do_not_move_it() -> None:
+    pairs = notes(300, 5.0).pairs.copy()
+    pairs[[70, 120, 200], 1] += 40_000_000
+    (clock,) = fitted(TimeMapping("tic_sync", pairs)).maps
+    t = pairs[60:, 0]
+    assert np.abs(clock.apply(t) - truth(t, 5.0)).max() < 20_000
+
+
+def test_jump_makes_two_maps_and_a_warning() -> None:
+    pairs = notes(300, 5.0).pairs.copy()
+    pairs[150:, 1] += 80_000_000
+    clock = fitted(TimeMapping("tic_sync", pairs))
+    before, after = clock.maps
+    assert before.range_ns[1] < after.range_ns[0] == pairs[150, 0]
+    assert after.apply(int(pairs[200, 0])) - int(pairs[200, 1]) < 20_000
+    assert any("leaps by 80" in w for w in clock.warnings)
+
+
+def test_no_time_to_settle_is_said() -> None:
+    clock = fitted(notes(25, 5.0, settling_ns=9e5))
+    assert clock.maps[0].sigma_ns >= 1e6
+    assert "settle" in clock.warnings[0]
+
+
+@pytest.mark.parametrize("pairs", [np.zeros((0, 2)), [[1, -1], [2, -1]], [[5, 9], [5, 9]]])
+def test_notes_that_say_nothing(pairs: Any) -> None:
+    assert fit_mapping(TimeMapping("tic_sync", np.asarray(pairs, np.int64)), "a", "b") is None
+
+
+# --- two recordings ----------------------------------------------------------------------------
+
+
+def glasses(name: str, **facts: Any) -> Recording:
+    return Recording(name, "aria", (), {}, **facts)
+
+
+SERVER = glasses("server", sync_role="server", shared_session_id="s1")
+CLIENT = glasses(
+    "client", sync_role="client", shared_session_id="s1", time_mappings=(notes(200, 3.0),)
+)
+
+
+def test_client_on_the_servers_clock() -> None:
+    clock = hardware_clock(SERVER, CLIENT)
+    assert isinstance(clock, HardwareClock)
+    assert clock.mode == "tic_sync"
+    t = START + 100_000_000_000
+    assert abs(clock.maps[0].apply(t) - int(truth(np.array([t]), 3.0)[0])) < 10_000
+
+
+def test_receiver_on_the_broadcasters_clock() -> None:
+    broadcaster = glasses("b", sync_role="broadcaster")
+    receiver = glasses("r", sync_role="receiver", time_mappings=(notes(200, 3.0, mode="subghz"),))
+    clock = hardware_clock(broadcaster, receiver)
+    assert isinstance(clock, HardwareClock)
+    assert clock.mode == "subghz"
+    assert clock.maps[0].sigma_ns < 10_000
+
+
+@pytest.mark.parametrize(
+    ("reference", "other", "why"),
+    [
+        (SERVER, replace(CLIENT, shared_session_id="s2"), "session ids differ"),
+        (SERVER, replace(CLIENT, time_mappings=()), "without time mapping"),
+        (SERVER, replace(SERVER, id="server-2"), "no notes"),
+        (SERVER, replace(CLIENT, time_mappings=(TimeMapping("tic_sync", np.array([[1, -1]])),)),
+         "no usable note"),
+        (replace(SERVER, sync_role=None), CLIENT, "not the server"),
+    ],
+)  # fmt: skip
+def test_why_there_is_no_hardware_time(reference: Recording, other: Recording, why: str) -> None:
+    found = hardware_clock(reference, other)
+    assert isinstance(found, str)
+    assert why in found
+
+
+@pytest.mark.parametrize("mode", ["timecode", "tic_sync"])
+def test_a_clock_that_both_noted(mode: SyncMode) -> None:
+    """Two clients whose server is missing, or two glasses with one time code."""
+    a = replace(CLIENT, id="a", time_mappings=(notes(200, 3.0, mode=mode, seed=1),))
+    b = replace(CLIENT, id="b", time_mappings=(notes(200, -8.0, mode=mode, seed=2),))
+    clock = hardware_clock(a, b)
+    assert isinstance(clock, HardwareClock)
+    t = START + 100_000_000_000
+    there = clock.maps[0].apply(t)
+    assert abs(int(truth(np.array([there]), 3.0)[0] - truth(np.array([t]), -8.0)[0])) < 20_000
+
+
+def test_utc_is_a_last_resort() -> None:
+    a = glasses("a", time_mappings=(notes(200, 3.0, mode="utc"),))
+    b = glasses("b", time_mappings=(notes(200, 3.0, mode="utc"),))
+    assert isinstance(hardware_clock(a, b), str)
+    clock = utc_clock(a, b)
+    assert clock is not None
+    assert clock.maps[0].sigma_ns >= 5e7
