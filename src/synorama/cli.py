@@ -385,7 +385,7 @@ def simulate(
             seed=seed,
             seconds=seconds,
             size="full" if size == "full" else "small",
-            progress=lambda _, share: progress("simulate", round(100 * share), 100),
+            progress=lambda done, total: progress("simulate", done, total),
         )
     if as_json:
         console.print_json({"folder": str(out), "truth": str(truth)})

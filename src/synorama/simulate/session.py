@@ -29,6 +29,7 @@ Progress = Callable[[int, int], None]
 LEAST_SECONDS, MOST_SECONDS = 4.0, 7200.0
 START_EPOCH_S = 1_735_725_600  # 2025-01-01 10:00 UTC; nothing here happened at any real time
 TRUTH = "truth.json"
+RIG = "rig.toml"
 LEADER, HELPER, FRONT, REAR, WEBCAM = "leader", "helper", "gopro-front", "gopro-rear", "webcam"
 EARLY_OR_LATE_S = 3.0  # most by which a device starts before or after the leader
 GLASSES_DRIFT_PPM = 30.0
@@ -134,7 +135,14 @@ def _write(folder: Path, plan: _Plan, devices: Sequence[str], progress: Progress
         (folder / name).mkdir()
         recordings.append(DEVICES[name](folder, plan, sound, name))
     progress(len(devices), len(devices))
+    (folder / RIG).write_text(_rig_toml(recordings), encoding="utf-8")
     write_truth(folder / TRUTH, _session_facts(plan), tuple(recordings))
+
+
+def _rig_toml(recordings: Sequence[RecordingTruth]) -> str:
+    """Name the devices by their serial numbers, as a lab does once for all its sessions."""
+    known = (r for r in recordings if r.serial)
+    return "\n".join(f'[[devices]]\nserial = "{r.serial}"\nname = "{r.name}"\n' for r in known)
 
 
 def _session_facts(plan: _Plan) -> dict[str, object]:
