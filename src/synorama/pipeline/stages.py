@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -18,6 +19,8 @@ from synorama.pipeline.workspace import Workspace, read_journal
 from synorama.records import Recording
 
 __all__ = ["STAGES", "Progress", "Stage"]
+
+EPOCH_SIGMA_S = 60.0
 
 Progress: TypeAlias = Callable[[str, int, int], None]
 """``progress(stage, done, total)``."""
@@ -99,9 +102,22 @@ def _assemble(work: Workspace, progress: Progress) -> None:
 def _session_info(work: Workspace, info: Callable[..., Any]) -> Any:
     return info(
         session_id=work.discovery.session_id,
+        epoch_utc=_epoch_utc(work),
         options=_options_json(work),
         provenance=_provenance(work),
     )
+
+
+def _epoch_utc(work: Workspace) -> str | None:
+    """Return the UTC of session time zero where the reference's own clock knows it to a minute."""
+    from synorama.session import read_ingest, read_sync
+
+    reference = read_sync(work.part("sync")).reference
+    utc = {r.id: r.start_utc for r in read_ingest(work.part("ingest"))}[reference]
+    if utc is None or utc.sigma_s > EPOCH_SIGMA_S:
+        return None
+    zero_s = (utc.utc_ns - utc.device_ns) / 1e9  # whole seconds are all that it is good for
+    return datetime.fromtimestamp(round(zero_s), timezone.utc).isoformat()
 
 
 def _provenance(work: Workspace) -> dict[str, Any]:
@@ -159,7 +175,7 @@ STAGES: tuple[Stage, ...] = (
     ),
     Stage(
         name="assemble",
-        version=1,
+        version=2,
         needs=("ingest", "sync"),
         libraries=("h5py",),
         inputs=lambda work: work.discovery.session_id,
