@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import shutil
 import stat
@@ -33,7 +34,8 @@ from synorama.session.storage import (
 
 __all__ = ["SealReport", "digest_blocks", "seal"]
 
-BUFFER_BYTES = 1 << 18  # what is copied at a time; small enough to be hashed out of the CPU's cache
+BUFFER_BYTES = 1 << 20  # what is copied at a time: hashed out of the CPU's cache
+ALIGNED_BYTES = 4096  # what reading past the system's cache goes by
 DIGEST_BYTES = 32
 
 
@@ -289,15 +291,30 @@ def _read_back(
 ) -> None:
     """Read what was written, from the disk and not from memory, and compare the digests."""
     os.fsync(target.fileno())
-    if hasattr(os, "posix_fadvise"):
-        os.posix_fadvise(target.fileno(), one.offset, one.bytes, os.POSIX_FADV_DONTNEED)
-    target.seek(one.offset)
-    if digest_blocks(target, one.bytes, lambda piece: count(len(piece))) != blocks:
+    with _open_past_cache(temporary, one.offset, one.bytes) as written:
+        again = digest_blocks(written, one.bytes, lambda piece: count(len(piece)))
+    if again != blocks:
         raise DamagedSessionError(
             f"the disk does not give back what was written of {one.shown}",
             path=temporary,
             hint="use another disk: this one loses data",
         )
+
+
+def _open_past_cache(path: Path, offset: int, size: int) -> IO[bytes]:
+    """Open a file at ``offset`` so that reading it asks the disk, where the system can do that."""
+    flag = getattr(os, "O_DIRECT", 0) if offset % ALIGNED_BYTES == 0 else 0
+    try:
+        file = os.fdopen(os.open(path, os.O_RDONLY | flag), "rb", buffering=0)
+        file.seek(offset)
+        if size:
+            file.readinto(mmap.mmap(-1, ALIGNED_BYTES))
+    except OSError:  # a file system that only reads through its cache: empty that
+        file = path.open("rb", buffering=0)
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(file.fileno(), offset, size, os.POSIX_FADV_DONTNEED)
+    file.seek(offset)
+    return file
 
 
 def digest_blocks(
@@ -320,9 +337,10 @@ def digest_blocks(
     import blake3
 
     digests = bytearray()
-    for block in _block_sizes(size):
+    buffer = memoryview(mmap.mmap(-1, BUFFER_BYTES))  # aligned, as reading past the cache asks for
+    for first in range(0, size, BLOCK_BYTES):
         hasher = blake3.blake3()
-        for piece in _pieces(source, block):
+        for piece in _pieces(source, min(BLOCK_BYTES, size - first), buffer):
             if not piece:
                 return None
             hasher.update(piece)
@@ -331,16 +349,11 @@ def digest_blocks(
     return bytes(digests)
 
 
-def _block_sizes(size: int) -> Iterator[int]:
-    for first in range(0, size, BLOCK_BYTES):
-        yield min(BLOCK_BYTES, size - first)
-
-
-def _pieces(source: IO[bytes], size: int) -> Iterator[memoryview]:
+def _pieces(source: IO[bytes], size: int, buffer: memoryview) -> Iterator[memoryview]:
     """Yield the next ``size`` bytes in pieces; an empty one where the file ends early."""
-    buffer = memoryview(bytearray(min(BUFFER_BYTES, size)))
     left = size
     while left:
-        got = source.readinto(buffer[: min(left, len(buffer))])  # type: ignore[attr-defined]
+        wanted = min(-(-left // ALIGNED_BYTES) * ALIGNED_BYTES, len(buffer))
+        got = min(source.readinto(buffer[:wanted]), left)  # type: ignore[attr-defined]
         yield buffer[:got]
         left -= got
