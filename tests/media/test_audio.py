@@ -346,3 +346,35 @@ def test_grid_does_not_depend_on_the_feeding(sizes: list[int], ppm: float) -> No
         return np.concatenate([*out, *grid.finish(), np.zeros(0, np.float32)])
 
     np.testing.assert_allclose(fed(sizes), fed([n]), atol=1e-5)
+
+
+# --- real microphones --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "tolerance"),
+    [("gen1/aria_everyday_activities_test_data/recording.vrs", 0),
+     ("gen2/aria_gen2_unit_test_sequence_with_bluetooth.vrs", 2)],
+)  # fmt: skip
+def test_glasses_against_the_vendors_reader(shared_data: Path, name: str, tolerance: int) -> None:
+    """PCM of Gen 1 to the bit, Opus of Gen 2 to the last bits, every channel in its place."""
+    data_provider = pytest.importorskip("projectaria_tools.core.data_provider")
+    from synorama.capture.aria import READER
+
+    path = shared_data / "1_vrs" / "projectaria_tools" / name
+    track = READER.open(path).audios[0]
+    provider = data_provider.create_vrs_data_provider(str(path))
+    stream = provider.get_stream_id_from_label("mic")
+    blocks = [
+        np.array(provider.get_audio_data_by_index(stream, k)[0].data, np.int64)
+        for k in range(provider.get_num_data(stream))
+    ]
+    theirs = np.concatenate(blocks).reshape(-1, track.channels)
+    full_scale = 2**31 if track.codec == "pcm_s32le" else 2**15
+    for first, count in ((0, track.sample_count), (track.sample_count // 2 + 77, 900)):
+        mine = read_audio([path], track, first, count) * np.float32(full_scale)
+        off = np.abs(mine - theirs[first : first + count].astype(np.float32))
+        assert off.max() <= tolerance
+    mono = read_mono([path], track)
+    assert abs(mono.start_ns - (track.first_ns or 0)) < 1_000_000
+    assert abs(mono.time_ns(mono.duration_s) - (track.last_ns or 0)) < 2_000_000
