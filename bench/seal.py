@@ -1,8 +1,8 @@
 """Sealing against a plain copy of the same bytes, and the size of the tables.
 
-Makes a session of two full-size glasses (tables of SECONDS; media of 13.5 MB/s each, incompressible),
-writes its parts, assembles and seals it in a process of its own. The plain copy reads and writes
-through a buffer of 1 MiB and ends with fsync; `shutil.copyfile` with fsync is printed beside it.
+Makes a session of two full-size glasses (SECONDS long; 13.5 MB/s of incompressible media each),
+writes its parts, assembles it, and seals it in a process of its own. The plain copy reads and
+writes through a buffer of 1 MiB and ends with fsync; `shutil.copyfile` with fsync stands beside it.
 
     python bench/seal.py [SECONDS]
 """
@@ -156,17 +156,15 @@ def main(seconds: int) -> None:
             for k, r in enumerate(both)
         }  # fmt: skip
         parts = {n: folder / f"{n}.h5" for n in ("ingest", "sync")}
-        print(
-            f"write_ingest {measured(lambda: write_ingest(parts['ingest'], both, include_location=False)):.2f} CPU s"
-        )
+        spent = measured(lambda: write_ingest(parts["ingest"], both, include_location=False))
+        print(f"write_ingest {spent:.2f} CPU s")
         write_sync(parts["sync"], SyncResult("aria-1", clocks))
         session = folder / "session.h5"
         print(f"assemble {measured(lambda: assemble(parts, session, SessionInfo('b'))):.2f} CPU s")
         media = sum(r.files[0].bytes for r in both)
         tables = session.stat().st_size
-        print(
-            f"tables {tables / 1e6:.1f} MB of {media / 1e6:.0f} MB media: {100 * tables / media:.2f} %"
-        )
+        share = 100 * tables / media
+        print(f"tables {tables / 1e6:.1f} MB, media {media / 1e6:.0f} MB: {share:.2f} %")
         compare(folder)
 
 

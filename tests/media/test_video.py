@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import random
+from dataclasses import fields
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -161,7 +163,7 @@ def test_a_wrong_time_stamp_gives_no_picture(tmp_path: Path) -> None:
     track = recording.videos[0]
     index = track.index.copy()
     index["pts"][50] += 1
-    wrong = VideoTrack(**{**_fields(track), "index": index})  # type: ignore[arg-type]
+    wrong = VideoTrack(**{**_fields(track), "index": index})
     with VideoDecoder([recording.files[0].path], wrong) as decoder:
         with pytest.raises(UndecodableError, match="frame 50"):
             decoder.frame(50)
@@ -171,14 +173,12 @@ def test_a_wrong_time_stamp_gives_no_picture(tmp_path: Path) -> None:
 def test_missing_media_and_missing_key_frames(tmp_path: Path) -> None:
     path, track = hevc_packets(tmp_path)
     headless = VideoTrack(**{**_fields(track), "times_ns": track.times_ns[1:],
-                             "index": track.index[1:]})  # type: ignore[arg-type] # fmt: skip
+                             "index": track.index[1:]})  # fmt: skip
     with VideoDecoder([path], headless) as decoder, pytest.raises(UndecodableError, match="key"):
         decoder.frame(0)
     with VideoDecoder([tmp_path / "gone"], track) as decoder, pytest.raises(InputNotFoundError):
         decoder.frame(0)
 
 
-def _fields(track: VideoTrack) -> dict[str, object]:
-    from dataclasses import fields
-
+def _fields(track: VideoTrack) -> dict[str, Any]:
     return {f.name: getattr(track, f.name) for f in fields(track)}

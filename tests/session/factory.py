@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from synorama.records import (
     SampleTrack,
     SyncResult,
     TimeMapping,
+    Track,
     UtcEstimate,
     VideoTrack,
 )
@@ -75,7 +75,8 @@ def jpeg(number: int) -> bytes:
 def sound_values(count: int, channels: int) -> NDArray[np.int32]:
     """Return samples that tell their own index and channel."""
     index = np.arange(count, dtype=np.int32)[:, None]
-    return (index * 64 + np.arange(channels, dtype=np.int32)) << 4
+    values: NDArray[np.int32] = (index * 64 + np.arange(channels, dtype=np.int32)) * np.int32(16)
+    return values
 
 
 def glasses(
@@ -101,7 +102,7 @@ def glasses(
             file.write(data)
     last = np.array([samples - 1]) * SECOND // SOUND_HZ
     knots = [(0, first_ns), (samples - 1, first_ns + int(last[0]))]
-    tracks = [
+    tracks: list[Track] = [
         video("rgb", times, rgb, codec="mjpeg", rotation_deg=90, time_refers_to="exposure_centre"),
         video("eye", times, eye, codec="rawvideo", pixel_format="gray"),
         AudioTrack(
@@ -124,7 +125,7 @@ def glasses(
         id=name,
         device="aria",
         files=(file_ref(path),),
-        tracks={t.name: t for t in tracks},  # type: ignore[misc]
+        tracks={t.name: t for t in tracks},
         model="Aria Gen 1",
         serial="1WM",
         calibration='{"é": 1}',
@@ -258,14 +259,3 @@ def sync_of(*recordings: Recording, **drifts: float) -> SyncResult:
         method = "reference" if k == 0 else "sound"
         clocks[one.id] = RecordingClock(one.id, (clock,), method, 0.5, 0.99, basis="test")
     return SyncResult(first.id, clocks)
-
-
-def wav_bytes(samples: NDArray[np.int16], rate: int) -> bytes:
-    data = samples.astype("<i2").tobytes()
-    form = struct.pack("<4sIHHIIHH", b"fmt ", 16, 1, 1, rate, 2 * rate, 2, 16)
-    return (
-        struct.pack("<4sI4s", b"RIFF", 36 + len(data), b"WAVE")
-        + form
-        + struct.pack("<4sI", b"data", len(data))
-        + data
-    )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +63,7 @@ def same(a: Any, b: Any) -> bool:
             same(getattr(a, f.name), getattr(b, f.name)) for f in fields(a)
         )
     if isinstance(a, np.ndarray):
-        return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+        return bool(a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes())
     if isinstance(a, Mapping):
         return list(a) == list(b) and all(same(a[key], b[key]) for key in a)
     if isinstance(a, tuple | list):
@@ -125,7 +125,7 @@ def sounds(draw: st.DrawFn) -> AudioTrack:
 @st.composite
 def samples(draw: st.DrawFn) -> SampleTrack:
     rows, width = draw(st.integers(0, 4)), draw(st.integers(0, 3))
-    kind = draw(st.sampled_from([np.dtype("<f4"), np.dtype("<f8")]))
+    kind: np.dtype[Any] = np.dtype(draw(st.sampled_from(["<f4", "<f8"])))
     times = np.array(draw(st.lists(TIME, min_size=rows, max_size=rows)), np.int64)
     values = table(draw, kind, rows * width).reshape(rows, width)
     extra = {
@@ -167,8 +167,6 @@ def clouds(draw: st.DrawFn) -> PointTrack:
 
 @st.composite
 def recordings(draw: st.DrawFn, folder: Path) -> Recording:
-    from dataclasses import replace
-
     names = draw(st.lists(NAME, unique=True, max_size=4))
     kinds = st.one_of(videos(), sounds(), samples(), clouds())
     pairs = draw(st.lists(st.tuples(TIME, TIME), max_size=3))
@@ -236,7 +234,7 @@ def results(draw: st.DrawFn) -> SyncResult:
     clocks = {
         name: RecordingClock(
             name, draw(some), draw(TEXT), draw(optional), draw(optional), draw(REAL), draw(TEXT)
-        )  # fmt: skip
+        )
         for name in names
     }
     pair = PairEvidence(
@@ -312,7 +310,7 @@ def test_one_stage_is_not_taken_for_another(tmp_path: Path) -> None:
 
 
 def test_progress_ends_at_its_total(tmp_path: Path) -> None:
-    encode(tmp_path / "v.mp4", "libx264", [0, 512], __import__("fractions").Fraction(1, 15360))
+    encode(tmp_path / "v.mp4", "libx264", [0, 512], Fraction(1, 15360))
     seen: list[tuple[int, int]] = []
     write_ingest(
         tmp_path / "i.h5",
@@ -321,4 +319,4 @@ def test_progress_ends_at_its_total(tmp_path: Path) -> None:
         progress=lambda done, total: seen.append((done, total)),
     )
     assert seen[-1] == (7, 7)
-    assert os.listdir(tmp_path).count(".i.h5.writing") == 0
+    assert not (tmp_path / ".i.h5.writing").exists()

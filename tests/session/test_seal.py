@@ -10,6 +10,8 @@ import stat
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import blake3
@@ -62,8 +64,6 @@ def test_blocks_of_a_larger_file(tmp_path: Path, fresh: Made) -> None:
     with path.open("ab") as file:
         for k in range(35):
             file.write(bytes([k]) * (1 << 20))
-    from dataclasses import replace
-
     lost = replace(fresh.recordings[3], files=(file_ref(path),))
     write_ingest(fresh.parts["ingest"], [*fresh.recordings[:3], lost], include_location=False)
     assemble(fresh.parts, fresh.linked, SessionInfo("k"))
@@ -107,13 +107,14 @@ def test_media_that_changed_is_refused(fresh: Made) -> None:
     path = fresh.folder / "raw" / "aria-1.bin"
     data = path.read_bytes()
     before = path.stat()
-    for name, change in {
+    changes: dict[str, Callable[[], object]] = {
         "gone": path.unlink,
         "longer": lambda: path.write_bytes(data + b"x"),
         "touched": lambda: os.utime(path, ns=(0, before.st_mtime_ns + 1)),
-    }.items():
+    }
+    for name, change in changes.items():
         change()
-        with pytest.raises(MediaMovedError, match="raw/aria-1.bin"):
+        with pytest.raises(MediaMovedError, match=r"raw/aria-1\.bin"):
             seal(fresh.linked, fresh.sealed)
         assert not fresh.sealed.exists(), name
         path.write_bytes(data)
@@ -123,8 +124,6 @@ def test_media_that_changed_is_refused(fresh: Made) -> None:
 
 
 def test_a_digest_recognises_a_copy_and_finds_a_change(fresh: Made) -> None:
-    from dataclasses import replace
-
     path = fresh.folder / "raw" / "aria-1.bin"
     data = path.read_bytes()
     known = file_ref(path, blake3.blake3(data).hexdigest())
