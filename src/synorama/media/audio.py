@@ -96,7 +96,7 @@ def read_audio(
     if end <= first:
         return np.zeros((0, track.channels), np.float32)
     read = decode_span if track.storage == "container" else decode_packet_span
-    return read(as_sources(files), track, first, end - first)
+    return _finite(read(as_sources(files), track, first, end - first))
 
 
 def read_mono(
@@ -136,7 +136,7 @@ def read_mono(
         )
     grid = UniformGrid(continuous_runs(track), track.rate_hz, rate_hz)
     pieces: list[NDArray[np.float16]] = []
-    for first, samples in _fed(_one_channel(_decoded(sources, track))):
+    for first, samples in _one_channel(_fed(_decoded(sources, track))):
         pieces.extend(_staged(piece) for piece in grid.push(first, samples))
     pieces.extend(_staged(piece) for piece in grid.finish())
     return MonoSound(name, grid.start_ns, rate_hz, _to_int16(pieces))
@@ -157,11 +157,19 @@ def _decoded(sources: tuple[MediaSource, ...], track: AudioTrack) -> Iterator[tu
 def _one_channel(blocks: Iterator[tuple[int, Float32]]) -> Iterator[tuple[int, Float32]]:
     """Mix down; how is decided at the first block that is not silent."""
     weights: Float32 | None = None
-    for first, samples in blocks:
+    for first, block in blocks:
+        samples = _finite(block)
         if weights is None or len(weights) != samples.shape[1]:
             weights = _mix(samples)
         mixed = samples @ weights if weights is not None else np.zeros(len(samples), np.float32)
         yield first, mixed
+
+
+def _finite(samples: Float32) -> Float32:
+    """Return the samples with NaN and infinity as silence."""
+    if np.isfinite(samples.sum()):
+        return samples
+    return np.nan_to_num(samples, nan=0.0, posinf=0.0, neginf=0.0)
 
 
 def _mix(samples: Float32) -> Float32 | None:
@@ -187,7 +195,8 @@ def _fed(blocks: Iterator[tuple[int, Float32]]) -> Iterator[tuple[int, Float32]]
     held: list[Float32] = []
     start = length = 0
     for first, samples in blocks:
-        if held and (first != start + length or length >= FEED):
+        other = bool(held) and samples.shape[1] != held[-1].shape[1]
+        if held and (other or first != start + length or length >= FEED):
             yield start, np.concatenate(held)
             held, length = [], 0
         if not held:

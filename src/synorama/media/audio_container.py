@@ -271,12 +271,11 @@ def _to_ns(ticks: int, time_base: Any) -> int:
 
 
 def to_float(frame: Any) -> Float32:
-    """Return a decoded frame as ``(n, channels)`` float32, full scale 1, NaN and inf as 0."""
+    """Return a decoded frame as ``(n, channels)`` float32, full scale 1."""
     raw = frame.to_ndarray()
     rows = raw if frame.format.is_planar else raw.reshape(-1, len(frame.layout.channels)).T
     if rows.dtype.kind == "u":
         rows = (rows.astype(np.float32) - 128.0) / 128.0
     elif rows.dtype.kind == "i":
         rows = rows / np.float32(2 ** (8 * rows.dtype.itemsize - 1))
-    samples = np.ascontiguousarray(rows.T, np.float32)
-    return np.nan_to_num(samples, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
+    return np.ascontiguousarray(rows.T, np.float32)

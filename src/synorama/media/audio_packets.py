@@ -107,7 +107,7 @@ class _PcmDecoder:
         whole = len(payload) // step * step
         samples = np.frombuffer(payload[:whole], self._dtype).reshape(-1, self._channels)
         if self._dtype.kind == "f":
-            return np.nan_to_num(samples.astype(np.float32), posinf=0.0, neginf=0.0)
+            return samples.astype(np.float32)
         zero = 128.0 if self._dtype.kind == "u" else 0.0
         full = np.float32(2 ** (8 * self._dtype.itemsize - 1))
         scaled: Float32 = (samples.astype(np.float32) - np.float32(zero)) / full
