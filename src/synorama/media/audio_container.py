@@ -80,6 +80,7 @@ def decode_frames(
         for k in range(first_file, len(sources)):
             container = opened.enter_context(sources[k].open())
             stream = _sound_stream(container, stream_index, sources[k])
+            base = _Base.of(stream)
             if decoder is None:
                 decoder = stream.codec_context
                 if first_ns is not None:
@@ -87,7 +88,7 @@ def decode_frames(
             for packet in _packets(container, stream, last=k == len(sources) - 1):
                 frames = _decode(decoder, packet)
                 good, bad = good + bool(frames), bad + (frames is None)
-                yield from _as_sound(frames, packet, stream, k)
+                yield from _as_sound(frames, packet, base, k)
     if bad and not good:
         raise UndecodableError(
             f"none of the {bad} packets of sound can be decoded",
@@ -162,7 +163,7 @@ def _first_pts_ns(source: MediaSource, stream_index: int) -> int:
     with source.open() as container:
         stream = _sound_stream(container, stream_index, source)
         for packet in _packets(container, stream, last=False):
-            pts = _pts_ns(packet)
+            pts = _Base.of(stream).ns(packet.pts)
             if pts is not None:
                 return pts
     return 0
@@ -245,29 +246,44 @@ def _decode(decoder: Any, packet: Any) -> list[Any] | None:
         return None
 
 
+@dataclass(frozen=True, slots=True)
+class _Base:
+    """A stream's time base, looked up once: frames come by the ten thousand."""
+
+    num: int
+    den: int
+    rate: int
+    channels: int
+
+    @classmethod
+    def of(cls, stream: Any) -> _Base:
+        base = stream.time_base
+        return cls(base.numerator, base.denominator, stream.rate, stream.channels)
+
+    @property
+    def exact(self) -> bool:
+        """Whether it resolves single samples."""
+        return (self.den // self.num) % self.rate == 0
+
+    def ns(self, ticks: int | None) -> int | None:
+        """Return ticks as ns, rounded once."""
+        return None if ticks is None else _to_ns(ticks, self.num, self.den)
+
+
 def _as_sound(
-    frames: list[Any] | None, packet: Any, stream: Any, file: int
+    frames: list[Any] | None, packet: Any, base: _Base, file: int
 ) -> Iterator[SoundFrame]:
-    exact = (stream.time_base.denominator // stream.time_base.numerator) % stream.rate == 0
     if frames is None:
-        seconds = float((packet.duration or 0) * packet.time_base)
-        silence = np.zeros((round(seconds * stream.rate), stream.channels), np.float32)
-        yield SoundFrame(silence, _pts_ns(packet), file, exact)
+        seconds = (packet.duration or 0) * base.num / base.den
+        silence = np.zeros((round(seconds * base.rate), base.channels), np.float32)
+        yield SoundFrame(silence, base.ns(packet.pts), file, base.exact)
         return
     for frame in frames:
-        yield SoundFrame(to_float(frame), _pts_ns(frame), file, exact)
+        yield SoundFrame(to_float(frame), base.ns(frame.pts), file, base.exact)
 
 
-def _pts_ns(timed: Any) -> int | None:
-    if timed.pts is None or timed.time_base is None:
-        return None
-    return _to_ns(timed.pts, timed.time_base)
-
-
-def _to_ns(ticks: int, time_base: Any) -> int:
-    scaled = ticks * time_base.numerator * NS_PER_S
-    den = int(time_base.denominator)
-    return int((2 * scaled + den) // (2 * den))
+def _to_ns(ticks: int, num: int, den: int) -> int:
+    return (2 * ticks * num * NS_PER_S + den) // (2 * den)
 
 
 def to_float(frame: Any) -> Float32:
