@@ -93,7 +93,7 @@ class Fisheye624:
         s0, s1, s2, s3 = self.prism
         shift: Float64 = (
             2.0 * (flat @ tangential)[..., np.newaxis] * flat
-            + square * (tangential + (s0, s2))
+            + square * np.add(tangential, (s0, s2))
             + square**2 * (s1, s3)
         )
         return shift
@@ -137,7 +137,8 @@ class KannalaBrandt:
 
     def scaled(self, factor: float) -> KannalaBrandt:
         """Return the lens for a picture that is resized as a whole."""
-        return replace(self, **_scaled(self.focal_px, self.centre_px, factor))
+        focal, centre = _scaled(self.focal_px, self.centre_px, factor)
+        return replace(self, focal_px=focal, centre_px=centre)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +190,8 @@ class Pinhole:
 
     def scaled(self, factor: float) -> Pinhole:
         """Return the lens for a picture that is resized as a whole."""
-        return replace(self, **_scaled(self.focal_px, self.centre_px, factor))
+        focal, centre = _scaled(self.focal_px, self.centre_px, factor)
+        return replace(self, focal_px=focal, centre_px=centre)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -251,7 +253,7 @@ class Camera:
         pixels = np.stack([x + shift_px[0], y + shift_px[1]], axis=-1)
         directions, visible = self.lens.unproject(pixels)
         middle = np.array([self.width / 2, self.height / 2])
-        pair, _ = self.lens.unproject(np.stack([middle, middle + (1, 0)]))
+        pair, _ = self.lens.unproject(np.stack([middle, np.add(middle, (1, 0))]))
         return Rays(
             directions.astype(np.float32), visible, float(np.linalg.norm(pair[1] - pair[0]))
         )
@@ -260,17 +262,16 @@ class Camera:
         """Return when rows are exposed, against the time of the picture [s]."""
         middle = (self.height - 1) / 2
         share = (np.asarray(rows, np.float64) - middle) / max(self.height - 1, 1)
-        return share * self.readout_s
+        return np.asarray(share * self.readout_s, np.float64)
 
 
 def _scaled(
     focal_px: tuple[float, float], centre_px: tuple[float, float], factor: float
-) -> dict[str, tuple[float, float]]:
+) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Return focal lengths and principal point of a picture that is resized as a whole."""
     (fx, fy), (cx, cy) = focal_px, centre_px
-    return {
-        "focal_px": (fx * factor, fy * factor),
-        "centre_px": ((cx + 0.5) * factor - 0.5, (cy + 0.5) * factor - 0.5),
-    }
+    centre = ((cx + 0.5) * factor - 0.5, (cy + 0.5) * factor - 0.5)
+    return (fx * factor, fy * factor), centre
 
 
 def _bent(points: Float64, radial: tuple[float, ...]) -> tuple[Float64, Float64]:

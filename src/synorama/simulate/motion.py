@@ -51,7 +51,7 @@ MICROPHONES_CPF_M = np.array(
         [-0.0698, 0.0083, -0.0931],
     ]
 )
-"""``(7, 3)`` microphones of Gen 1 glasses in the central pupil frame, from the vendor's drawings."""
+"""``(7, 3)`` microphones of Gen 1 glasses in the central pupil frame, as the vendor drew them."""
 
 MOUTH_CPF_M = np.array([0.0, -0.075, 0.012])
 """The wearer's mouth in the central pupil frame."""
@@ -323,7 +323,7 @@ def _neck_to_eyes(yaw: Float64, pitch: Float64) -> Float64:
 
 def _tremor(count: int, rng: np.random.Generator) -> Float64:
     noise = _smooth(rng.standard_normal((count, 6)), "tremor")
-    return noise / noise.std(axis=0) * TREMOR
+    return np.asarray(noise / noise.std(axis=0) * TREMOR, np.float64)
 
 
 def _hands(plan: list[Act], frame: Float64, grid: Float64, rng: np.random.Generator) -> Float64:
@@ -361,14 +361,16 @@ def _hand_goals(
     """Return where a palm wants to be ``(N, 3)``, with leaps between the acts."""
     ahead = _ahead(frame)
     left = np.column_stack([-ahead[:, 1], ahead[:, 0]])
-    hanging = _shoulder(frame, side) + (0, 0, -0.62)
+    hanging = np.add(_shoulder(frame, side), (0, 0, -0.62))
     speed = np.linalg.norm(np.gradient(frame[:, :2], axis=0), axis=1) / STEP_S
-    swing = side * 0.16 * np.clip(speed, 0, 1) * np.sin(np.pi * np.cumsum(speed) * STEP_S / STRIDE_M)
+    swing = (
+        side * 0.16 * np.clip(speed, 0, 1) * np.sin(np.pi * np.cumsum(speed) * STEP_S / STRIDE_M)
+    )
     hanging[:, :2] += (swing + 0.06)[:, np.newaxis] * ahead + side * 0.05 * left
     busy = np.array([act.doing in ("work", "sit") for act in plan])[which]
     targets = np.array([act.place.target_m for act in plan])[which]
     wander = _reaches(grid, rng)
-    at_work = targets + (0, 0, 0.03)
+    at_work = np.add(targets, (0, 0, 0.03))
     at_work[:, :2] += (side * 0.11 + wander[:, :1]) * left + wander[:, 1:2] * ahead
     at_work[:, 2] += np.abs(wander[:, 2])
     return np.where(busy[:, np.newaxis], at_work, hanging)

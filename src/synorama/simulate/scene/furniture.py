@@ -6,6 +6,7 @@ pieces are centred at the origin.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -62,7 +63,11 @@ def counter(
     """
     depth, height = COUNTER_DEPTH_M, COUNTER_HEIGHT_M
     parts = [
-        box((length_m, depth - 0.06, 0.1), (0, (depth - 0.06) / 2, 0.05), palette.look("paint", DARK)),
+        box(
+            (length_m, depth - 0.06, 0.1),
+            (0, (depth - 0.06) / 2, 0.05),
+            palette.look("paint", DARK),
+        ),
         box((length_m, depth - 0.04, height - 0.14), (0, (depth - 0.04) / 2, 0.48), cabinet),
         box((length_m + 0.02, depth + 0.02, 0.04), (0, depth / 2, height - 0.02), top),
     ]
@@ -85,7 +90,7 @@ def _fronts(
         x = (k + 0.5) * width - length_m / 2
         rows = int(palette.rng.choice([1, 1, 2, 3])) if high - low < 0.9 else 1
         edges = np.linspace(low, high, rows + 1)
-        for bottom, top in zip(edges[:-1], edges[1:], strict=True):
+        for bottom, top in pairwise(edges.tolist()):
             parts += _front(palette, x, y, width, (bottom, top), look)
     return parts
 
@@ -96,7 +101,9 @@ def _front(
     low, high = heights
     own = Look(look.tile, look.tint, look.span_m, tuple(palette.rng.random(2).tolist()))
     panel = box((width - 0.012, 0.02, high - low - 0.012), (x, y + 0.01, (low + high) / 2), own)
-    inner = box((width - 0.14, 0.012, max(high - low - 0.14, 0.03)), (x, y + 0.02, (low + high) / 2), own)
+    inner = box(
+        (width - 0.14, 0.012, max(high - low - 0.14, 0.03)), (x, y + 0.02, (low + high) / 2), own
+    )
     handle = box((0.13, 0.02, 0.012), (x, y + 0.035, high - 0.05), palette.look("metal", STEEL))
     return [panel, inner, handle]
 
@@ -107,7 +114,9 @@ def _sink(palette: Palette) -> Mesh:
     parts = [
         box((0.56, 0.44, 0.012), (0, 0, 0.006), steel),
         box((0.46, 0.34, 0.004), (0, 0, 0.013), inner),
-        lathe([(0.0, 0.016), (0.03, 0.016), (0.03, 0.018), (0.0, 0.018)], palette.look("paint", DARK)),
+        lathe(
+            [(0.0, 0.016), (0.03, 0.016), (0.03, 0.018), (0.0, 0.018)], palette.look("paint", DARK)
+        ),
         tube((0, -0.24, 0), (0, -0.24, 0.3), (0.014, 0.012), steel),
         tube((0, -0.24, 0.3), (0, -0.08, 0.33), (0.012, 0.012), steel),
         tube((0, -0.08, 0.33), (0, -0.06, 0.24), (0.012, 0.014), steel),
@@ -120,7 +129,9 @@ def _stove(palette: Palette) -> Mesh:
     plate = box((0.58, 0.5, 0.01), (0, 0, 0.005), palette.look("paint", DARK))
     ring = palette.look("paint", (0.35, 0.3, 0.3))
     places = ((-0.14, -0.11, 0.09), (0.14, -0.11, 0.07), (-0.14, 0.12, 0.07), (0.14, 0.12, 0.1))
-    rings = [lathe([(r, 0.011), (r, 0.013), (r - 0.015, 0.013)], ring).at(x, y) for x, y, r in places]
+    rings = [
+        lathe([(r, 0.011), (r, 0.013), (r - 0.015, 0.013)], ring).at(x, y) for x, y, r in places
+    ]
     front = decal(0.56, 0.56, (0, 0.322, -0.46), palette.look("paint", (0.14, 0.14, 0.15)))
     glass = decal(0.44, 0.28, (0, 0.326, -0.5), palette.look("stone", (0.14, 0.11, 0.1)))
     bar = box((0.46, 0.03, 0.02), (0, 0.35, -0.3), palette.look("metal", STEEL))
@@ -167,7 +178,9 @@ def fridge(palette: Palette) -> Mesh:
     return merge([body, lower, upper, *handles, *notes])
 
 
-def table(palette: Palette, length_m: float, width_m: float, height_m: float = TABLE_HEIGHT_M) -> Mesh:
+def table(
+    palette: Palette, length_m: float, width_m: float, height_m: float = TABLE_HEIGHT_M
+) -> Mesh:
     """Return a table on four legs, with a runner along it."""
     wood = palette.look("wood", palette.colour(0.6, 1.0), span_m=0.9)
     top = box((length_m, width_m, 0.035), (0, 0, height_m - 0.0175), wood)
@@ -204,7 +217,12 @@ def stool(palette: Palette) -> Mesh:
     wood = palette.look("wood", palette.colour(0.5, 1.0), span_m=0.6)
     around = np.linspace(0, 2 * np.pi, 5)[:-1] + 0.4
     legs = [
-        tube((0.2 * np.cos(a), 0.2 * np.sin(a), 0), (0.12 * np.cos(a), 0.12 * np.sin(a), 0.62), (0.016, 0.016), wood)
+        tube(
+            (0.2 * np.cos(a), 0.2 * np.sin(a), 0),
+            (0.12 * np.cos(a), 0.12 * np.sin(a), 0.62),
+            (0.016, 0.016),
+            wood,
+        )
         for a in around
     ]
     seat = lathe([(0.0, 0.61), (0.17, 0.61), (0.18, 0.65), (0.0, 0.65)], wood)
@@ -239,7 +257,9 @@ def sofa(palette: Palette, length_m: float) -> Mesh:
         box((length_m, 0.85, 0.32), (0, 0.425, 0.22), cloth),
         box((length_m, 0.22, 0.5), (0, 0.11, 0.58), cloth),
     ]
-    parts += [box((0.18, 0.85, 0.28), (x, 0.425, 0.5), cloth) for x in (-length_m / 2, length_m / 2)]
+    parts += [
+        box((0.18, 0.85, 0.28), (x, 0.425, 0.5), cloth) for x in (-length_m / 2, length_m / 2)
+    ]
     for x in np.linspace(-length_m / 3, length_m / 3, 3):
         cushion = palette.look("fabric", palette.colour(), span_m=0.4)
         parts.append(box((0.42, 0.12, 0.36), (float(x), 0.3, 0.58), cushion))
@@ -294,8 +314,14 @@ def window(palette: Palette, width_m: float, height_m: float) -> Mesh:
     """Return a window with daylight behind; its middle is at the origin."""
     frame = palette.look("paint", (0.95, 0.95, 0.95))
     view = decal(width_m, height_m, (0, 0.01, 0), palette.exact("sky", glow=1.0))
-    uprights = [box((0.05, 0.06, height_m + 0.05), (x, 0.03, 0), frame) for x in (-width_m / 2, 0, width_m / 2)]
-    bars = [box((width_m + 0.05, 0.06, 0.05), (0, 0.03, z), frame) for z in (-height_m / 2, height_m / 2)]
+    uprights = [
+        box((0.05, 0.06, height_m + 0.05), (x, 0.03, 0), frame)
+        for x in (-width_m / 2, 0, width_m / 2)
+    ]
+    bars = [
+        box((width_m + 0.05, 0.06, 0.05), (0, 0.03, z), frame)
+        for z in (-height_m / 2, height_m / 2)
+    ]
     sill = box((width_m + 0.16, 0.16, 0.03), (0, 0.08, -height_m / 2 - 0.04), palette.look("stone"))
     return merge([view, *uprights, *bars, sill])
 
@@ -307,12 +333,20 @@ def lamp(palette: Palette, drop_m: float) -> Mesh:
         palette.look("glaze", palette.colour(0.5, 1.0), span_m=0.5),
     )
     bulb = sphere(0.05, (0, 0, -drop_m), palette.look("paint", (1.0, 0.95, 0.85), glow=1.3))
-    return merge([shade, bulb, tube((0, 0, -drop_m + 0.1), (0, 0, 0), (0.006, 0.006), palette.look("paint", DARK))])
+    return merge(
+        [
+            shade,
+            bulb,
+            tube((0, 0, -drop_m + 0.1), (0, 0, 0), (0.006, 0.006), palette.look("paint", DARK)),
+        ]
+    )
 
 
 def poster(palette: Palette, width_m: float, height_m: float) -> Mesh:
     """Return a framed poster; its middle is at the origin."""
-    back = box((width_m + 0.05, 0.02, height_m + 0.05), (0, 0.01, 0), palette.look("wood", (0.4, 0.4, 0.4)))
+    back = box(
+        (width_m + 0.05, 0.02, height_m + 0.05), (0, 0.01, 0), palette.look("wood", (0.4, 0.4, 0.4))
+    )
     return merge([back, decal(width_m, height_m, (0, 0.0215, 0), palette.printed())])
 
 

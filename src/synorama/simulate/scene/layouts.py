@@ -58,9 +58,7 @@ def build_room(
     objects = tuple(piece.done() for piece in plan.pieces)
     bare = Room(seed, kind, contrast, plan.size_m, objects, tuple(plan.lamps), (), ())
     spots = _work_spots(plan, bare.floor())
-    return Room(
-        seed, kind, contrast, plan.size_m, objects, tuple(plan.lamps), _seats(plan), spots
-    )
+    return Room(seed, kind, contrast, plan.size_m, objects, tuple(plan.lamps), _seats(plan), spots)
 
 
 def _furnished(seed: int, kind: Kind) -> Plan:
@@ -108,13 +106,17 @@ def _symmetric(plan: Plan) -> None:
         wall,
     )
     _use_counter(plan, piece, length)
-    _use_counter(plan, plan.twin_of(piece), 0.0)
-    plan.add("wall_cabinets", make.wall_cabinets(plan.palette, length - 1.2, cabinet=cabinet), wall @ pose(0.5, 0))
-    _hang(plan, "north", "window", 0.35)
-    _hang(plan, "north", "poster", -0.75)
-    _hang(plan, "south", "checkerboard", 0.0, twin=False)
+    above = length - 1.2
+    mesh = make.wall_cabinets(plan.palette, above, cabinet=cabinet)
+    hung = plan.add("wall_cabinets", mesh, wall @ pose(0.5, 0))
+    plan.surfaces.append(Surface(hung, (-above / 2, 0.03, above / 2, 0.31), 2.15, 0.3))
+    _hang(plan, "north", "window", 0.6)
+    _hang(plan, "south", "checkerboard", -0.7)
     _ceiling_lamp(plan, 0.0, 1.2, 0.3)
     plan.clutter(SMALL_THINGS // 2)
+    plan.twofold = False  # from here on the two halves differ
+    _use_counter(plan, plan.twin_of(piece), length)
+    plan.clutter(3)
 
 
 def _corridor(plan: Plan) -> None:
@@ -150,7 +152,9 @@ def _open(plan: Plan) -> None:
         plan.add("stool", make.stool(plan.palette), at @ pose(0, 0.05), movable=True)
     _dining(plan, pose(-width / 4, -depth / 2 + 1.6), length_m=1.7, chairs=6)
     plan.add("sofa", make.sofa(plan.palette, 1.9), plan.wall("east") @ pose(-depth / 4, 0))
-    plan.add("rug", make.rug(plan.palette, 1.6, 1.2), pose(width / 2 - 1.9, -depth / 4), movable=True)
+    plan.add(
+        "rug", make.rug(plan.palette, 1.6, 1.2), pose(width / 2 - 1.9, -depth / 4), movable=True
+    )
     _wall_shelf(plan, "west", 0.0)
     _wall_shelf(plan, "south", width / 4)
     _hang(plan, "south", "door", -width / 2 + 0.7)
@@ -185,7 +189,9 @@ def _shell(plan: Plan) -> None:
     """Build floor, ceiling and walls."""
     width, depth, height = plan.size_m
     palette = plan.palette
-    floor = palette.look(str(palette.rng.choice(["planks", "floor_tiles"])), palette.colour(0.6, 0.95), span_m=1.4)
+    floor = palette.look(
+        str(palette.rng.choice(["planks", "floor_tiles"])), palette.colour(0.6, 0.95), span_m=1.4
+    )
     w, d = width / 2, depth / 2
     meshes = [
         quad((-w, -d, 0), (width, 0, 0), (0, depth, 0), floor),
@@ -194,8 +200,15 @@ def _shell(plan: Plan) -> None:
     tint = palette.colour(0.72, 1.0)
     for name in ("north", "east"):
         length = width if name == "north" else depth
-        wall = quad((length / 2, 0, 0), (-length, 0, 0), (0, 0, height), palette.look("plaster", tint, span_m=1.9))
-        skirting = box((length, 0.015, 0.08), (0, 0.0075, 0.04), palette.look("paint", (0.9, 0.9, 0.88)))
+        wall = quad(
+            (length / 2, 0, 0),
+            (-length, 0, 0),
+            (0, 0, height),
+            palette.look("plaster", tint, span_m=1.9),
+        )
+        skirting = box(
+            (length, 0.015, 0.08), (0, 0.0075, 0.04), palette.look("paint", (0.9, 0.9, 0.88))
+        )
         near = plan.wall("north" if name == "north" else "east")
         meshes += [merge([wall, skirting]).moved(at) for at in (near, pose(0, 0, 0, np.pi) @ near)]
     plan.add("shell", merge(meshes), np.eye(4), twin=False)
@@ -205,7 +218,9 @@ def _cabinet_looks(plan: Plan) -> tuple[Look, Look]:
     palette = plan.palette
     name = str(palette.rng.choice(["wood", "paint"]))
     tint = palette.colour(0.55, 1.0) if name == "wood" else palette.colour(0.35, 0.95)
-    top = palette.look(str(palette.rng.choice(["stone", "wood"])), palette.colour(0.5, 1.0), span_m=1.0)
+    top = palette.look(
+        str(palette.rng.choice(["stone", "wood"])), palette.colour(0.5, 1.0), span_m=1.0
+    )
     return palette.look(name, tint), top
 
 
@@ -235,7 +250,9 @@ def _kitchen_wall(
     plan.surfaces.append(Surface(fridge, (-0.28, 0.05, 0.28, 0.55), 1.85, 0.4))
     _splash(plan, wall @ pose(middle, 0), length)
     plan.add("hood", make.hood(plan.palette), wall @ pose(stove, 0))
-    _hang(plan, "north" if window == "north" else window, "window", sink if window == "north" else 1.4)
+    _hang(
+        plan, "north" if window == "north" else window, "window", sink if window == "north" else 1.4
+    )
     _hang_cabinets(plan, cabinet, wall, (middle - length / 2, middle + length / 2), (stove, sink))
 
 
@@ -277,11 +294,10 @@ def _side_counter(plan: Plan, cabinet: Look, top: Look, side: Wall) -> None:
 
 
 def _use_counter(plan: Plan, piece: Piece, length_m: float) -> None:
-    """Offer a counter's free parts to small things: not where sink and stove are."""
+    """Offer the back of a counter to small things: in front people work."""
     half = length_m / 2 - 0.03
-    if length_m > 0:
-        back = (-half, 0.06, half, 0.3)
-        plan.surfaces.append(Surface(piece, back, make.COUNTER_HEIGHT_M, 0.5))
+    back = (-half, 0.06, half, 0.3)
+    plan.surfaces.append(Surface(piece, back, make.COUNTER_HEIGHT_M, 0.5))
 
 
 def _use_shelf(plan: Plan, piece: Piece, width_m: float, boards: int, height_m: float) -> None:
@@ -296,7 +312,9 @@ def _use_shelf(plan: Plan, piece: Piece, width_m: float, boards: int, height_m: 
 def _wall_shelf(plan: Plan, wall: Wall, along: float) -> None:
     width = float(plan.rng.uniform(0.9, 1.2))
     height = float(plan.rng.uniform(1.6, 1.9))
-    piece = plan.add("shelf", make.shelf(plan.palette, width, 5, height), plan.wall(wall) @ pose(along, 0))
+    piece = plan.add(
+        "shelf", make.shelf(plan.palette, width, 5, height), plan.wall(wall) @ pose(along, 0)
+    )
     _use_shelf(plan, piece, width, 5, height)
 
 
@@ -316,18 +334,20 @@ def _dining(plan: Plan, at: Float64, *, length_m: float, chairs: int) -> None:
             plan.add("chair", make.chair(plan.palette), at @ local, movable=True)
 
 
-def _hang(plan: Plan, wall: Wall, kind: str, along: float, *, twin: bool = True) -> None:
+def _hang(plan: Plan, wall: Wall, kind: str, along: float) -> None:
     """Put a door, window, poster or the checkerboard onto a wall."""
     palette, at = plan.palette, plan.wall(wall)
     if kind == "door":
-        plan.add(kind, make.door(palette), at @ pose(along, 0), twin=twin)
+        plan.add(kind, make.door(palette), at @ pose(along, 0))
     elif kind == "window":
-        plan.add(kind, make.window(palette, 1.0, 0.95), at @ pose(along, 0, 1.6), twin=twin)
+        plan.add(kind, make.window(palette, 1.0, 0.95), at @ pose(along, 0, 1.6))
         outside = at @ pose(along, 0.25, 1.65)
         plan.light(outside[:3, 3], DAY, 1.1)
     elif kind == "poster":
-        mesh = make.poster(palette, float(palette.rng.uniform(0.5, 0.8)), float(palette.rng.uniform(0.5, 0.9)))
-        plan.add(kind, mesh, at @ pose(along, 0, 1.55), twin=twin)
+        mesh = make.poster(
+            palette, float(palette.rng.uniform(0.5, 0.8)), float(palette.rng.uniform(0.5, 0.9))
+        )
+        plan.add(kind, mesh, at @ pose(along, 0, 1.55))
     else:
         plan.add(kind, make.checkerboard(palette, 0.64), at @ pose(along, 0, 1.5), twin=False)
 
@@ -335,7 +355,10 @@ def _hang(plan: Plan, wall: Wall, kind: str, along: float, *, twin: bool = True)
 def _loose(plan: Plan) -> None:
     """Stand a plant and a bin where there is room."""
     width, depth, _ = plan.size_m
-    for kind, mesh in (("plant", make.plant(plan.palette)), ("waste_bin", make.waste_bin(plan.palette))):
+    for kind, mesh in (
+        ("plant", make.plant(plan.palette)),
+        ("waste_bin", make.waste_bin(plan.palette)),
+    ):
         for _ in range(80):
             x, y = plan.rng.uniform((-width / 2, -depth / 2), (width / 2, depth / 2))
             at = pose(float(x), float(y))
@@ -361,7 +384,12 @@ def _ceiling_lamp(plan: Plan, x: float, y: float, drop_m: float) -> None:
 
 def _seats(plan: Plan) -> tuple[Seat, ...]:
     return tuple(
-        Seat(p.name, (float(p.session[0, 3]), float(p.session[1, 3])), _heading(p.session), make.SEAT_HEIGHT_M)
+        Seat(
+            p.name,
+            (float(p.session[0, 3]), float(p.session[1, 3])),
+            _heading(p.session),
+            make.SEAT_HEIGHT_M,
+        )
         for p in plan.pieces
         if p.kind == "chair"
     )
@@ -385,7 +413,14 @@ def _work_spots(plan: Plan, floor: Floor) -> tuple[WorkSpot, ...]:
             if inside and clear_m[tuple(cell)] >= ELBOW_ROOM_M:
                 x, y, z = (float(v) for v in target)
                 yaw = float(np.arctan2(y - stand[1], x - stand[0]))
-                spots.append(WorkSpot(f"{piece.name}-{number + 1}", (float(stand[0]), float(stand[1])), yaw, (x, y, z)))
+                spots.append(
+                    WorkSpot(
+                        f"{piece.name}-{number + 1}",
+                        (float(stand[0]), float(stand[1])),
+                        yaw,
+                        (x, y, z),
+                    )
+                )
     return tuple(spots)
 
 

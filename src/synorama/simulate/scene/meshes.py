@@ -157,7 +157,7 @@ def box(size: ArrayLike, centre: ArrayLike, look: Look) -> Mesh:
 
 def decal(width_m: float, height_m: float, centre: ArrayLike, look: Look) -> Mesh:
     """Return an upright rectangle that faces +y, shown from there with its texture upright."""
-    corner = np.asarray(centre, np.float64) + (width_m / 2, 0.0, -height_m / 2)
+    corner = np.add(centre, (width_m / 2, 0.0, -height_m / 2))
     return quad(corner, (-width_m, 0, 0), (0, 0, height_m), look)
 
 

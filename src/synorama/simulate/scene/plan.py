@@ -136,7 +136,7 @@ class Plan:
 
     def _stand(self, kind: str, mesh: Mesh, surface: Surface, at: Float64) -> None:
         self._add(kind, mesh, at, movable=True, support=surface.piece.name)
-        if self.twofold and surface.piece.name != "table-1":
+        if self.twofold:
             twin = self.twin_of(surface.piece)
             self._add(kind, mesh, TWIN @ at, movable=True, support=twin.name)
 
@@ -180,44 +180,42 @@ def _radius(mesh: Mesh) -> float:
 def move_things(plan: Plan, share: float, rng: np.random.Generator) -> None:
     """Move a share of all movable things, furniture together with what stands on it."""
     movable = [p for p in plan.pieces if p.movable]
-    if not movable:
-        return
-    chosen = rng.choice(len(movable), round(share * len(movable)), replace=False)
-    pieces = sorted((movable[k] for k in chosen), key=lambda p: bool(p.support))
-    for piece in pieces:
-        if piece.support:
-            _move_thing(piece, plan, rng)
-        else:
-            _move_furniture(piece, plan, rng)
+    left = round(share * len(movable))
+    for k in rng.permutation(len(movable)):
+        if left == 0:
+            return
+        move = _move_thing if movable[k].support else _move_furniture
+        left -= move(movable[k], plan, rng)
 
 
-def _move_thing(piece: Piece, plan: Plan, rng: np.random.Generator) -> None:
+def _move_thing(piece: Piece, plan: Plan, rng: np.random.Generator) -> bool:
     others = [p for p in plan.pieces if p is not piece]
     place = find_place(piece.mesh, plan.surfaces, others, rng)
     if place is not None:
         piece.support, piece.session = place[0].piece.name, place[1]
+    return place is not None
 
 
-def _move_furniture(piece: Piece, plan: Plan, rng: np.random.Generator) -> None:
+def _move_furniture(piece: Piece, plan: Plan, rng: np.random.Generator) -> bool:
     before = piece.session
     for _ in range(TRIES):
         reach, turn = SHIFT_M[piece.kind], TURN_RAD[piece.kind]
         dx, dy, yaw = rng.uniform((-reach, -reach, -turn), (reach, reach, turn))
         after = pose(dx, dy) @ before @ pose(0, 0, 0, yaw)
         if np.hypot(dx, dy) > 0.08 and fits(piece, after, plan):
-            break
-    else:
-        return
-    piece.session = after
-    carry = after @ np.linalg.inv(before)
-    for child in plan.pieces:
-        if child.support == piece.name:
-            child.session = _orthonormal(carry @ child.session)
+            piece.session = after
+            carry = after @ np.linalg.inv(before)
+            for child in plan.pieces:
+                if child.support == piece.name:
+                    child.session = _orthonormal(carry @ child.session)
+            return True
+    return False
 
 
 def _orthonormal(matrix: Float64) -> Float64:
     """Return an upright pose freed from rounding."""
-    return pose(*matrix[:3, 3], float(np.arctan2(matrix[1, 0], matrix[0, 0])))
+    x, y, z = (float(v) for v in matrix[:3, 3])
+    return pose(x, y, z, float(np.arctan2(matrix[1, 0], matrix[0, 0])))
 
 
 def fits(piece: Piece, at: Float64, plan: Plan) -> bool:
@@ -227,9 +225,7 @@ def fits(piece: Piece, at: Float64, plan: Plan) -> bool:
     if not inside.all():
         return False
     flat = ("rug", "shell", "door", "window", "lamp", "poster", "checkerboard")
-    others = (
-        p for p in plan.pieces if not p.support and p is not piece and p.kind not in flat
-    )
+    others = (p for p in plan.pieces if not p.support and p is not piece and p.kind not in flat)
     if piece.kind == "rug":
         return True
     return not any(_collide(piece, at, other) for other in others)

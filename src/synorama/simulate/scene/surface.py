@@ -19,13 +19,23 @@ if TYPE_CHECKING:
     Float64 = NDArray[np.float64]
     Int64 = NDArray[np.int64]
 
-__all__ = ["Hits", "Surface", "room_surface"]
+__all__ = [
+    "AMBIENT",
+    "Hits",
+    "Surface",
+    "cross",
+    "lamp_light",
+    "room_surface",
+    "texture_density",
+    "vertex_normals",
+]
 
 AMBIENT = 0.3
 CORNERS_SHADE_M = 0.6  # nooks darker than open walls: how far a look-round reaches
 LOOK_ROUND = 24  # rays of a look-round
 OFF_M = 2e-3  # where a shadow's ray starts above its surface
 NEAREST_LAMP_M = 0.5
+LAMP_SIZE_M = 0.2  # what stands this near to a lamp throws no shadow: its own bulb and shade
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,16 +68,16 @@ class Surface:
         ``(V, 3)`` light that falls on its corners.
     atlas
         Its textures.
+    density
+        ``(T,)`` from `texture_density`, where it is known already.
     """
 
-    def __init__(self, mesh: Mesh, light: Float64, atlas: Atlas) -> None:
+    def __init__(
+        self, mesh: Mesh, light: Float64, atlas: Atlas, density: Float64 | None = None
+    ) -> None:
         self.mesh, self.atlas = mesh, atlas
         self._scene = _scene(mesh)
-        self._table = _table(mesh, light)
-        corner = mesh.vertices[mesh.triangles]
-        normal = np.cross(corner[:, 1] - corner[:, 0], corner[:, 2] - corner[:, 0])
-        self._normal = (normal / np.linalg.norm(normal, axis=1, keepdims=True)).astype(np.float32)
-        self._texels_per_m = _texels_per_m(mesh, corner, atlas.side_px)
+        self._table = _table(mesh, light, texture_density(mesh) if density is None else density)
 
     def cast(self, origins: Float32, directions: Float32, pixel_rad: float = 0.0) -> Hits:
         """Return what rays meet first.
@@ -82,13 +92,18 @@ class Surface:
         found = self._scene.cast_rays(np.concatenate([origins, directions], axis=1))
         distance = found["t_hit"].numpy()
         triangle = found["primitive_ids"].numpy().astype(np.int64)
-        hit = np.isfinite(distance)
-        triangle[~hit] = -1
-        which = np.flatnonzero(hit)
+        weights = found["primitive_uvs"].numpy()
+        missed = ~np.isfinite(distance)
+        if not missed.any():  # inside a room: nothing to pick out
+            colour = self._colours(triangle, weights, directions, pixel_rad * distance)
+            return Hits(distance, colour, triangle)
+        triangle[missed] = -1
         colour = np.zeros((len(distance), 3), np.float32)
-        footprint = pixel_rad * distance[which]
-        colour[which] = self._colours(
-            triangle[which], found["primitive_uvs"].numpy()[which], directions[which], footprint
+        hit = np.flatnonzero(~missed)
+        if not len(hit):
+            return Hits(distance, colour, triangle)
+        colour[hit] = self._colours(
+            triangle[hit], weights[hit], directions[hit], pixel_rad * distance[hit]
         )
         return Hits(distance, colour, triangle)
 
@@ -96,48 +111,77 @@ class Surface:
         self, triangle: Int64, weights: Float32, directions: Float32, footprint_m: Float32
     ) -> Float32:
         """Return texture times light where rays meet triangles ``(N, 3)``."""
-        row = self._table[triangle]
-        mixed = row[:, 0] + weights[:, :1] * row[:, 1] + weights[:, 1:] * row[:, 2]
-        slant = np.abs(np.einsum("ni,ni->n", self._normal[triangle], directions))
-        texel = footprint_m * self._texels_per_m[triangle] / np.sqrt(np.maximum(slant, 0.05))
-        paint = self.atlas.sample(self.mesh.tile[triangle], mixed[:, :2], texel)
+        row = np.take(self._table, triangle, axis=0, mode="clip")
+        mixed = row[:, 5:10] * weights[:, :1]
+        mixed += row[:, 10:15] * weights[:, 1:]
+        mixed += row[:, :5]
+        slant = np.abs(np.einsum("ni,ni->n", row[:, 15:18], directions))
+        texel = footprint_m * self.atlas.side_px * row[:, 18] / np.sqrt(np.maximum(slant, 0.05))
+        paint = self.atlas.sample(row[:, 19], mixed[:, :2], texel)
         return np.asarray(paint * mixed[:, 2:], np.float32)
 
-    def blocked(self, origins: Float64, directions: Float64, reach_m: Float64) -> Any:
-        """Return which of N rays meet anything within their reach."""
-        rays = np.concatenate([origins, directions], axis=1).astype(np.float32)
-        distance = self._scene.cast_rays(rays)["t_hit"].numpy()
-        return distance < reach_m
+    def blocked(self, origins: Float64, reaches_m: Float64) -> NDArray[np.bool_]:
+        """Return whether anything stands between ``(N, 3)`` origins and as many ways from there."""
+        rays = np.concatenate([origins, reaches_m], axis=1).astype(np.float32)
+        met = self._scene.test_occlusions(rays, tnear=0.0, tfar=1.0)
+        return np.asarray(met.numpy(), np.bool_)
 
 
 def _scene(mesh: Mesh) -> Any:
     import open3d
 
+    core: Any = open3d.core  # its stubs know no arrays
     scene = open3d.t.geometry.RaycastingScene(nthreads=1)
     scene.add_triangles(
-        open3d.core.Tensor(mesh.vertices.astype(np.float32)),
-        open3d.core.Tensor(mesh.triangles.astype(np.uint32)),
+        core.Tensor(mesh.vertices.astype(np.float32)),
+        core.Tensor(mesh.triangles.astype(np.uint32)),
     )
     return scene
 
 
-def _table(mesh: Mesh, light: Float64) -> Float32:
-    """Return ``(T, 3, 5)``: texture coordinates and tinted light at a corner, and their slopes."""
-    tint = mesh.tint[:, np.newaxis] / 255.0
-    lit = light[mesh.triangles] * tint
-    glowing = mesh.glow > 0
-    lit[glowing] = tint[glowing] * mesh.glow[glowing, np.newaxis, np.newaxis]
-    corners = np.concatenate([mesh.uv, lit], axis=2)
+def _table(mesh: Mesh, light: Float64, density: Float64) -> Float32:
+    """Return one row a triangle ``(T, 20)``.
+
+    Texture coordinates and tinted light at the first corner (5) and their slopes towards the
+    second and third (10), unit normal (3), widths of the texture per metre, tile.
+    """
+    table = np.empty((len(mesh.triangles), 20), np.float32)
+    corners = table[:, :15].reshape(-1, 3, 5)  # a copy: columns of a table are not contiguous
+    corners[..., :2] = mesh.uv
+    shine = np.where(mesh.glow[:, np.newaxis, np.newaxis] > 0, 0.0, light[mesh.triangles])
+    shine += mesh.glow[:, np.newaxis, np.newaxis]
+    corners[..., 2:] = shine * (mesh.tint[:, np.newaxis] / 255.0)
     corners[:, 1:] -= corners[:, :1]
-    return corners.astype(np.float32)
+    table[:, :15] = corners.reshape(-1, 15)
+    normal = face_normals(mesh)
+    area = np.sqrt(np.einsum("ni,ni->n", normal, normal))
+    table[:, 15:18] = normal / np.maximum(area, 1e-12)[:, np.newaxis]
+    table[:, 18], table[:, 19] = density, mesh.tile
+    return table
 
 
-def _texels_per_m(mesh: Mesh, corner: Float64, side_px: int) -> Float32:
-    """Return how dense each triangle's texture is: from the areas of triangle and texture."""
-    area = np.linalg.norm(np.cross(corner[:, 1] - corner[:, 0], corner[:, 2] - corner[:, 0]), axis=1)
-    first, second = mesh.uv[:, 1] - mesh.uv[:, 0], mesh.uv[:, 2] - mesh.uv[:, 0]
-    drawn = np.abs(first[:, 0] * second[:, 1] - first[:, 1] * second[:, 0])
-    return (side_px * np.sqrt(drawn / np.maximum(area, 1e-12))).astype(np.float32)
+def texture_density(mesh: Mesh) -> Float64:
+    """Return how many widths of its texture each triangle shows per metre ``(T,)``."""
+    area = np.maximum(np.linalg.norm(face_normals(mesh), axis=1), 1e-12)
+    (ax, ay), (bx, by) = ((mesh.uv[:, k] - mesh.uv[:, 0]).T.astype(np.float64) for k in (1, 2))
+    return np.asarray(np.sqrt(np.abs(ax * by - ay * bx) / area), np.float64)
+
+
+def face_normals(mesh: Mesh) -> Float64:
+    """Return normals of the triangles ``(T, 3)``, twice as long as their area."""
+    first = mesh.vertices[mesh.triangles[:, 0]]
+    return cross(
+        mesh.vertices[mesh.triangles[:, 1]] - first, mesh.vertices[mesh.triangles[:, 2]] - first
+    )
+
+
+def cross(a: Float64, b: Float64) -> Float64:
+    """Return cross products ``(N, 3)``; numpy's own takes several times as long on short rows."""
+    out = np.empty(np.broadcast(a, b).shape)
+    out[:, 0] = a[:, 1] * b[:, 2] - a[:, 2] * b[:, 1]
+    out[:, 1] = a[:, 2] * b[:, 0] - a[:, 0] * b[:, 2]
+    out[:, 2] = a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0]
+    return out
 
 
 # --- light -----------------------------------------------------------------------------------
@@ -159,38 +203,36 @@ def room_surface(room: Room, when: Moment = "session", *, texture_px: int = 256)
     return Surface(mesh, room_light(mesh, room.lamps, dark), atlas)
 
 
-def room_light(mesh: Mesh, lamps: Sequence[Lamp], blocker: Surface | None) -> Float64:
-    """Return light at the corners of a mesh ``(V, 3)``: lamps by Lambert's law, and ambient.
-
-    Parameters
-    ----------
-    blocker
-        What throws shadows; None for none.
-    """
+def room_light(mesh: Mesh, lamps: Sequence[Lamp], blocker: Surface) -> Float64:
+    """Return light at the corners of a mesh ``(V, 3)``, with shadows and dark nooks."""
     normals = vertex_normals(mesh)
     start = mesh.vertices + OFF_M * normals
-    open_share = np.ones(len(start)) if blocker is None else _openness(start, normals, blocker)
-    light = AMBIENT * open_share[:, np.newaxis] * np.ones(3)
+    light = AMBIENT * _openness(start, normals, blocker)[:, np.newaxis] * np.ones(3)
     for lamp in lamps:
         away = np.array(lamp.position_m) - start
-        distance = np.linalg.norm(away, axis=1)
-        toward = away / distance[:, np.newaxis]
-        cosine = np.maximum(np.einsum("ni,ni->n", toward, normals), 0.0)
-        falloff = lamp.strength / np.maximum(distance, NEAREST_LAMP_M) ** 1.5
-        if blocker is not None:
-            cosine = cosine * ~blocker.blocked(start, toward, distance - 0.2)
-        light += (falloff * cosine)[:, np.newaxis] * np.array(lamp.colour)
+        away *= 1.0 - LAMP_SIZE_M / np.linalg.norm(away, axis=1, keepdims=True)
+        lit = ~blocker.blocked(start, away)
+        light += lit[:, np.newaxis] * lamp_light(start, normals, lamp)
     return light
+
+
+def lamp_light(points: Float64, normals: Float64, lamp: Lamp) -> Float64:
+    """Return the light of a lamp on surfaces ``(N, 3)`` by Lambert's law, without shadows."""
+    away = np.array(lamp.position_m) - points
+    square = np.einsum("ni,ni->n", away, away)
+    cosine = np.maximum(np.einsum("ni,ni->n", away, normals), 0.0) / np.sqrt(square)
+    falloff = lamp.strength / np.maximum(square, NEAREST_LAMP_M**2) ** 0.75
+    return np.asarray((falloff * cosine)[:, np.newaxis] * np.array(lamp.colour), np.float64)
 
 
 def vertex_normals(mesh: Mesh) -> Float64:
     """Return unit normals at the corners ``(V, 3)``, averaged over the triangles that meet."""
-    corner = mesh.vertices[mesh.triangles]
-    face = np.cross(corner[:, 1] - corner[:, 0], corner[:, 2] - corner[:, 0])
+    face = face_normals(mesh)
     normals = np.zeros_like(mesh.vertices)
     for k in range(3):
         np.add.at(normals, mesh.triangles[:, k], face)
-    return normals / np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-12)
+    normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-12)
+    return normals
 
 
 def _openness(start: Float64, normals: Float64, blocker: Surface) -> Float64:
@@ -200,5 +242,5 @@ def _openness(start: Float64, normals: Float64, blocker: Surface) -> Float64:
     for direction in rng.standard_normal((LOOK_ROUND, 3)):
         lifted = normals + direction / np.linalg.norm(direction)
         lifted /= np.maximum(np.linalg.norm(lifted, axis=1, keepdims=True), 1e-9)
-        total += ~blocker.blocked(start, lifted, np.full(len(start), CORNERS_SHADE_M))
+        total += ~blocker.blocked(start, CORNERS_SHADE_M * lifted)
     return 0.25 + 0.75 * total / LOOK_ROUND

@@ -64,22 +64,21 @@ class Atlas:
         import cv2
 
         levels = len(self.level_rows)
-        level = np.log2(np.maximum(texel, 1.0)).astype(np.int32)  # rather sharp than blurred
-        level = np.minimum(level, levels - 1)
-        side = (self.side_px >> np.arange(levels))[level].astype(np.float32)
-        row, column = np.divmod(np.asarray(tile, np.int32), self.columns)
+        level = np.log2(np.clip(texel, 1.0, 2.0 ** (levels - 1))).astype(np.int32)
+        side = np.take((self.side_px >> np.arange(levels)).astype(np.float32), level)
+        row, column = np.divmod(np.asarray(tile, np.float32), np.float32(self.columns))
         inside = uv - np.floor(uv)
-        cell = side + 2 * PAD
-        x = column * cell + PAD - 0.5 + inside[:, 0] * side
-        y = row * cell + PAD - 0.5 + inside[:, 1] * side
-        y += np.array(self.level_rows, np.float32)[level]
-        shape = (-1, 64)  # OpenCV bounds a picture's height
-        x, y = (_in_rows(a.astype(np.float32), shape[1]) for a in (x, y))
+        cell = side + np.float32(2 * PAD)
+        x = column * cell + inside[:, 0] * side + np.float32(PAD - 0.5)
+        y = row * cell + inside[:, 1] * side + np.float32(PAD - 0.5)
+        y += np.take(np.array(self.level_rows, np.float32), level)
+        x, y = _in_rows(x), _in_rows(y)
         out = cv2.remap(self.picture, x, y, cv2.INTER_LINEAR)
         return np.asarray(out).reshape(-1, 3)[: len(uv)]
 
 
-def _in_rows(values: Float32, width: int) -> Float32:
+def _in_rows(values: Float32, width: int = 64) -> Float32:
+    """Return values as a picture: OpenCV bounds the height of one."""
     return np.pad(values, (0, -len(values) % width)).reshape(-1, width)
 
 
@@ -336,13 +335,17 @@ def _packed(tiles: list[Float32], side_px: int) -> Atlas:
 
 
 def _lay(picture: Picture, tile: Float32, number: int, columns: int, starts: list[int]) -> None:
+    """Put a tile into the picture at all levels."""
+    import cv2
+
     row, column = divmod(number, columns)
     for start in starts[:-1]:
         cell = len(tile) + 2 * PAD
         top, left = start + row * cell, column * cell
         padded = np.pad(tile, ((PAD, PAD), (PAD, PAD), (0, 0)), mode="wrap")
         picture[top : top + cell, left : left + cell] = np.rint(np.clip(padded, 0, 1) * 255)
-        tile = tile.reshape(len(tile) // 2, 2, len(tile) // 2, 2, 3).mean(axis=(1, 3))
+        half = (len(tile) // 2, len(tile) // 2)
+        tile = np.asarray(cv2.resize(tile, half, interpolation=cv2.INTER_AREA), np.float32)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

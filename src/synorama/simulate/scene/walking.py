@@ -227,11 +227,20 @@ def _next_step(
         path = ground.path(here, goal, rest)
         if path is None:
             continue
-        walk = _walk(path, choice[k], mine[-1].end_s, float(rng.uniform(*SPEED_M_S)))
-        stay = _dwell(choice[k], walk.end_s, walk.end_s + float(rng.uniform(*DWELL_S)))
+        place = _turned_to(rest, choice[k])
+        walk = _walk(path, place, mine[-1].end_s, float(rng.uniform(*SPEED_M_S)))
+        stay = _dwell(place, walk.end_s, walk.end_s + float(rng.uniform(*DWELL_S)))
         if _apart([walk, stay], other):
             return [walk, stay]
     return []
+
+
+def _turned_to(person: Float64, place: Place) -> Place:
+    """Return a place at which one who only stands looks towards a person."""
+    if place.doing != "stand":
+        return place
+    dx, dy = person - np.array(place.xy_m)
+    return _standing(np.array(place.xy_m), float(np.arctan2(dy, dx)))
 
 
 def _walk(path: Float64, goal: Place, start_s: float, speed_m_s: float) -> Act:

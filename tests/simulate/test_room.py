@@ -1,0 +1,148 @@
+"""Rooms: furnished, deterministic, and honest about what was moved."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from synorama.errors import UsageError
+from synorama.simulate.scene.layouts import build_room
+from synorama.simulate.scene.plan import TWIN
+from synorama.simulate.scene.room import KINDS, Kind, Room
+from synorama.simulate.scene.texture import TILE_NAMES, make_atlas
+
+FURNISHED: tuple[Kind, ...] = ("kitchen", "symmetric", "open")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", [0, 7])
+def test_builds(kind: Kind, seed: int) -> None:
+    room = build_room(seed, kind, moved_share=0.4)
+    names = [thing.name for thing in room.objects]
+    assert len(set(names)) == len(names)
+    assert room.floor().area_m2 > 5.0
+    mesh = room.mesh()
+    half, height = np.array(room.size_m[:2]) / 2, room.size_m[2]
+    assert np.isfinite(mesh.vertices).all()
+    assert (np.abs(mesh.vertices[:, :2]) < half + 0.05).all()
+    assert mesh.vertices[:, 2].min() > -2e-3
+    assert mesh.vertices[:, 2].max() < height + 1e-9
+    assert mesh.tile.max() < len(TILE_NAMES)
+
+
+@pytest.mark.parametrize("kind", FURNISHED)
+def test_is_furnished(kind: Kind) -> None:
+    room = build_room(3, kind)
+    small = [thing for thing in room.objects if thing.support]
+    assert len(small) >= 40
+    assert len({thing.kind for thing in small}) >= 10
+    assert len(room.work_spots) >= 4
+
+
+def test_things_stand_on_what_supports_them() -> None:
+    room = build_room(5, "kitchen", moved_share=0.4)
+    for thing in room.objects:
+        if thing.support:
+            for when in ("scan", "session"):
+                foot = thing.at(when).translation_m  # type: ignore[arg-type]
+                held = thing.support if when == "session" else None
+                support = room[held] if held else None
+                if support is not None:
+                    low, high = support.mesh.bounds_m
+                    local = support.session.inverse().apply(foot, frame="world")
+                    assert (local > low - 0.01).all()
+                    assert (local < high + 0.01).all()
+                    assert local[2] > 0.05
+
+
+def test_same_seed_same_room() -> None:
+    first, second = (build_room(11, "kitchen", moved_share=0.3) for _ in range(2))
+    assert np.array_equal(first.mesh().vertices, second.mesh().vertices)
+    assert np.array_equal(first.mesh().uv, second.mesh().uv)
+    other = build_room(12, "kitchen", moved_share=0.3)
+    assert other.size_m != first.size_m
+
+
+def test_scan_does_not_depend_on_what_is_moved() -> None:
+    still, moved = (build_room(4, "kitchen", moved_share=share) for share in (0.0, 0.4))
+    assert np.array_equal(still.mesh("scan").vertices, moved.mesh("scan").vertices)
+    assert np.array_equal(still.mesh("session").vertices, still.mesh("scan").vertices)
+    assert not np.array_equal(moved.mesh("session").vertices, moved.mesh("scan").vertices)
+
+
+@pytest.mark.parametrize(
+    ("share", "least", "most"), [(0.0, 0.0, 0.0), (0.15, 0.1, 0.4), (0.4, 0.3, 0.7)]
+)
+def test_share_of_moved_things(share: float, least: float, most: float) -> None:
+    """What stands on a table that is moved moves with it, so more may move than were chosen."""
+    room = build_room(6, "kitchen", moved_share=share)
+    movable = [thing for thing in room.objects if thing.movable]
+    moved = [thing for thing in room.objects if thing.moved]
+    assert all(thing.movable for thing in moved)
+    assert least <= len(moved) / len(movable) <= most
+
+
+def test_symmetric_room_is_nearly_so() -> None:
+    """Half a turn carries nearly every thing onto another of the same shape."""
+    room = build_room(8, "symmetric", moved_share=0.0)
+    standing = [t for t in room.objects if t.kind != "shell"]
+    matched = sum(_has_twin(room, thing.kind, thing.scan.matrix) for thing in standing)
+    assert 0.85 * len(standing) < matched < len(standing)
+
+
+def _has_twin(room: Room, kind: str, pose: np.ndarray) -> bool:
+    turned = TWIN @ pose
+    return any(
+        t.kind == kind and np.allclose(t.scan.matrix, turned, atol=1e-9) for t in room.objects
+    )
+
+
+def test_floor_knows_the_furniture() -> None:
+    room = build_room(2, "kitchen")
+    floor = room.floor()
+    x, y = room["table-1"].session.translation_m[:2]
+    cell = np.rint((np.array([x, y]) - floor.origin_m) / floor.cell_m).astype(int)
+    assert not floor.free[tuple(cell)]
+    for spot in room.work_spots:
+        cell = np.rint((np.array(spot.xy_m) - floor.origin_m) / floor.cell_m).astype(int)
+        assert floor.free[tuple(cell)]
+
+
+def test_contrast_fades_the_textures_but_not_the_checkerboard() -> None:
+    plain, rich = (make_atlas(1, contrast, 64).picture.astype(float) for contrast in (0.2, 1.0))
+    cell = 64 + 2
+    spread = {}
+    for name in ("wood", "stone", "checker"):
+        row, column = divmod(TILE_NAMES.index(name), 8)
+        here = np.s_[row * cell : (row + 1) * cell, column * cell : (column + 1) * cell]
+        spread[name] = plain[here].std(axis=(0, 1)).mean() / rich[here].std(axis=(0, 1)).mean()
+    assert spread["wood"] < 0.4
+    assert spread["stone"] < 0.4
+    assert spread["checker"] == pytest.approx(1.0)
+
+
+def test_texture_has_no_seam() -> None:
+    """Both sides of the seam of a repeating texture look alike."""
+    atlas = make_atlas(1, 1.0, 128)
+    across = np.linspace(0, 1, 50)
+    step = 0.5 / 128
+    uv = np.concatenate([np.column_stack([np.full(50, x), across]) for x in (-step, step)])
+    tile = np.full(100, TILE_NAMES.index("plaster"), np.float32)
+    colours = atlas.sample(tile, uv.astype(np.float32), np.ones(100)).astype(int)
+    assert np.abs(colours[:50] - colours[50:]).max() < 25
+
+
+def test_checker_corners_lie_on_the_board() -> None:
+    room = build_room(1, "kitchen")
+    corners = room.checker_corners_m
+    assert corners.shape == (49, 3)
+    half = np.array(room.size_m[:2]) / 2
+    assert np.isclose(half - np.abs(corners[:, :2]), 0.008, atol=1e-9).any(axis=1).all()
+    assert np.ptp(corners[:, 2]) == pytest.approx(6 * 0.08)
+
+
+def test_refuses_what_makes_no_sense() -> None:
+    with pytest.raises(UsageError, match="no room 'castle'"):
+        build_room(1, "castle")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="between 0 and 1"):
+        build_room(1, contrast=2.0)
