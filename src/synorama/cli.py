@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,10 +14,18 @@ import typer
 from typer.exceptions import TyperException
 
 from synorama import __version__, console
-from synorama.errors import OutputExistsError, SynoramaError, UsageError
+from synorama.errors import (
+    InputError,
+    MissingDependencyError,
+    OutputExistsError,
+    OutputNotWritableError,
+    SessionFileError,
+    SynoramaError,
+    UsageError,
+)
 
 if TYPE_CHECKING:
-    from synorama.errors import InputError
+    from synorama.capture import Discovery
     from synorama.pipeline import Outcome, Workspace
     from synorama.records import Recording, SyncResult
 
@@ -34,11 +44,18 @@ app = typer.Typer(
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
 NoProgress = Annotated[bool, typer.Option("--no-progress", help="Show no progress.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done; do nothing.")]
-Folder = Annotated[Path, typer.Argument(help="The session folder.")]
-Output = Annotated[
-    Path | None, typer.Option("--output", "-o", help="Session file; FOLDER/session.h5 by default.")
+# What may not be read is told by the readers, as every other fault of a file is.
+Folder = Annotated[Path, typer.Argument(help="The session folder.", readable=False)]
+SessionFile = Annotated[
+    Path, typer.Argument(help="A session file, or its session folder.", readable=False)
 ]
-RigFile = Annotated[Path | None, typer.Option("--rig", help="The lab's rig.toml.")]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", help="Session file; FOLDER/session.h5 by default.", readable=False
+    ),
+]
+RigFile = Annotated[Path | None, typer.Option("--rig", help="The lab's rig.toml.", readable=False)]
 Offsets = Annotated[
     list[str] | None,
     typer.Option("--offset", help="RECORDING=SECONDS, session minus device time, set by hand."),
@@ -75,7 +92,9 @@ def _root(
 @app.command()
 def inspect(
     context: typer.Context,
-    paths: Annotated[list[Path], typer.Argument(help="Session folders, recordings, sessions.")],
+    paths: Annotated[
+        list[Path], typer.Argument(help="Session folders, recordings, sessions.", readable=False)
+    ],
     write: Annotated[
         bool, typer.Option("--write", help="Save what was found as FOLDER/session.toml.")
     ] = False,
@@ -87,19 +106,22 @@ def inspect(
     ] = False,
     rig: RigFile = None,
     as_json: Json = False,
+    no_progress: NoProgress = False,
 ) -> None:
     """Tell what is there: devices, streams, times, and what is wrong with them."""
-    from synorama.inspection import describe, field_checks, with_digests
+    from synorama.inspection import describe, field_checks
 
-    sessions = [path for path in paths if path.suffix == ".h5" and path.is_file()]
-    recordings, failed = _open_paths([p for p in paths if p not in sessions], rig)
-    if digests:
-        recordings = [with_digests(recording) for recording in recordings]
     if write:
-        _write_session_toml(paths, rig)
+        _check_writable(paths)
+    sessions = [path for path in paths if path.suffix == ".h5" and path.is_file()]
+    with console.progress_bar(shown=_wants_progress(context, no_progress)) as progress:
+        recordings, failed = _open_paths([p for p in paths if p not in sessions], rig, progress)
+        recordings = _with_digests(recordings, progress) if digests else recordings
+    if write:
+        _write_session_tomls(paths, rig)
     document: dict[str, Any] = {"recordings": [describe(r) for r in recordings]}
+    document |= {"sessions": _summaries(sessions, failed)} if sessions else {}
     document["failed"] = [console.error_document(error)["error"] for error in failed]
-    document |= {"sessions": _summaries(sessions)} if sessions else {}
     checks = field_checks(recordings, failed) if field else []
     if field:
         document["field"] = [{"name": c.name, "passed": c.passed, "text": c.text} for c in checks]
@@ -113,13 +135,14 @@ def inspect(
         raise typer.Exit(EXIT_REFUSED)
 
 
-def _open_paths(paths: list[Path], rig: Path | None) -> tuple[list[Recording], list[InputError]]:
+def _open_paths(
+    paths: list[Path], rig: Path | None, progress: console.Report
+) -> tuple[list[Recording], list[SynoramaError]]:
     """Open all recordings below the paths, and keep the errors of those that do not open."""
     from synorama.capture import discover, open_found, open_recording
-    from synorama.errors import InputError
 
     recordings: list[Recording] = []
-    failed: list[InputError] = []
+    failed: list[SynoramaError] = []
     openers: list[Callable[[], Recording]] = []
     for path in paths:
         if path.is_dir():
@@ -128,48 +151,86 @@ def _open_paths(paths: list[Path], rig: Path | None) -> tuple[list[Recording], l
             openers += [partial(open_found, found) for found in discovery.found]
         else:
             openers.append(partial(open_recording, path))
-    for opener in openers:
+    for done, opener in enumerate(openers):
+        progress("inspect", done, len(openers))
         try:
             recordings.append(opener())
-        except InputError as error:
+        except (InputError, MissingDependencyError) as error:
             failed.append(error)
     return recordings, failed
 
 
-def _write_session_toml(paths: list[Path], rig: Path | None) -> None:
-    from synorama.capture import discover
-    from synorama.capture.config import RecordingEntry, session_toml
+def _with_digests(recordings: list[Recording], progress: console.Report) -> list[Recording]:
+    from synorama.inspection import with_digests
 
+    digested: list[Recording] = []
+    for recording in recordings:
+        progress("hash", len(digested), len(recordings))
+        digested.append(with_digests(recording))
+    return digested
+
+
+def _check_writable(paths: list[Path]) -> None:
     for folder in paths:
         target = folder / "session.toml"
         if not folder.is_dir():
-            raise UsageError("--write needs a session folder", path=folder)
+            raise UsageError(
+                "--write needs a session folder", path=folder, hint="name the folder alone"
+            )
         if target.exists():
             raise OutputExistsError(
                 "there is one already, and it may hold your corrections",
                 path=target,
                 hint="edit it, or remove it first",
             )
-        discovery = discover(folder, rig=rig)
-        entries = [
-            RecordingEntry(
-                path=f.path.relative_to(folder).as_posix(),
-                id=f.id,
-                role=f.role,
-                participant=f.participant,
-            )
-            for f in discovery.found
-        ]
-        target.write_text(session_toml(discovery.session_id, entries), "utf-8")
 
 
-def _summaries(sessions: list[Path]) -> list[dict[str, Any]]:
+def _write_session_tomls(folders: list[Path], rig: Path | None) -> None:
+    from synorama.capture import discover
+    from synorama.session.storage import whole_file
+
+    for folder in folders:
+        text = _session_toml(folder, discover(folder, rig=rig))
+        with whole_file(folder / "session.toml", overwrite=False) as temporary:
+            temporary.write_text(text, "utf-8")
+
+
+def _session_toml(folder: Path, discovery: Discovery) -> str:
+    from synorama.capture.config import RecordingEntry, session_toml
+
+    entries = [
+        RecordingEntry(path=_in_toml(f.path, folder), id=f.id, role=f.role) for f in discovery.found
+    ]
+    return session_toml(discovery.session_id, entries)
+
+
+def _in_toml(path: Path, folder: Path) -> str:
+    """Return the path as a text file can hold it: TOML knows UTF-8 only."""
+    name = path.relative_to(folder).as_posix()
+    try:
+        name.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            "this name is no valid UTF-8, so that session.toml cannot hold it",
+            path=path,
+            hint="rename it, or do without session.toml",
+        ) from error
+    return name
+
+
+def _summaries(sessions: list[Path], failed: list[SynoramaError]) -> list[dict[str, Any]]:
     from synorama.session import summarize
 
-    return [summarize(path) for path in sessions]
+    summaries = []
+    for path in sessions:
+        try:
+            summaries.append(summarize(path))
+        except (InputError, SessionFileError) as error:
+            failed.append(error)
+    return summaries
 
 
-def _print_inspection(document: dict[str, Any], failed: list[InputError]) -> None:
+def _print_inspection(document: dict[str, Any], failed: Sequence[SynoramaError]) -> None:
     for summary in document.get("sessions", []):
         _print_summary(summary)
     for recording in document["recordings"]:
@@ -203,11 +264,18 @@ def _track_row(track: dict[str, Any]) -> list[str]:
 
 
 @app.command()
-def status(folder: Folder, output: Output = None, as_json: Json = False) -> None:
-    """Tell which stages of a session are up to date."""
-    from synorama.pipeline import Workspace, status
+def status(
+    folder: Folder,
+    output: Output = None,
+    offset: Offsets = None,
+    rig: RigFile = None,
+    include_location: Location = False,
+    as_json: Json = False,
+) -> None:
+    """Tell which stages of a session are up to date with these options."""
+    from synorama.pipeline import status
 
-    runs = status(Workspace(folder, output=output))
+    runs = status(_workspace(folder, output, offset, rig, include_location))
     if as_json:
         console.print_json({"stages": [_stage_facts(run) for run in runs]})
     else:
@@ -215,13 +283,11 @@ def status(folder: Folder, output: Output = None, as_json: Json = False) -> None
 
 
 @app.command()
-def show(
-    file: Annotated[Path, typer.Argument(help="A session file.")], as_json: Json = False
-) -> None:
+def show(file: SessionFile, as_json: Json = False) -> None:
     """Tell what is in a session file."""
     from synorama.session import summarize
 
-    summary = summarize(file)
+    summary = summarize(_session_file(file))
     if as_json:
         console.print_json(summary)
     else:
@@ -251,7 +317,7 @@ def _clock_text(recording: dict[str, Any]) -> str:
 
 @app.command()
 def validate(
-    file: Annotated[Path, typer.Argument(help="A session file.")],
+    file: SessionFile,
     every_byte: Annotated[
         bool, typer.Option("--bytes", help="Read every byte against its digest.")
     ] = False,
@@ -260,12 +326,12 @@ def validate(
     """Tell whether a session file is sound. Exit code 6 if it is not."""
     from synorama.session import validate
 
-    problems = validate(file, every_byte=every_byte)
+    problems = validate(_session_file(file), every_byte=every_byte)
+    texts = [f"{p.track}: {p.text}" if p.track else p.text for p in problems]
     if as_json:
-        texts = [f"{p.track}: {p.text}" if p.track else p.text for p in problems]
         console.print_json({"sound": not problems, "problems": texts})
     else:
-        console.print_lines(*(f"! {p.text}" for p in problems))
+        console.print_lines(*(f"! {text}" for text in texts))
         console.print_lines("sound" if not problems else f"{len(problems)} problems")
     if problems:
         raise typer.Exit(6)
@@ -298,7 +364,8 @@ def process(
     only: Annotated[str | None, typer.Option("--only", help="Run this stage alone.")] = None,
     start: Annotated[str | None, typer.Option("--from", help="Redo from this stage on.")] = None,
     seal_to: Annotated[
-        Path | None, typer.Option("--seal", help="Also write the release file here.")
+        Path | None,
+        typer.Option("--seal", help="Also write the release file here.", readable=False),
     ] = None,
     offset: Offsets = None,
     rig: RigFile = None,
@@ -308,11 +375,13 @@ def process(
     dry_run: DryRun = False,
 ) -> None:
     """Make the session file of a folder of recordings; what is up to date is not done again."""
-    from synorama.pipeline import process, status
+    from synorama.pipeline import process
 
     work = _workspace(folder, output, offset, rig, include_location)
+    if seal_to:
+        _check_free(seal_to, "give another name, or remove that file first")
     if dry_run:
-        _print_plan(work, [_stage_facts(run) for run in status(work)], as_json)
+        _print_plan(work, as_json)
         return
     with console.progress_bar(shown=_wants_progress(context, no_progress)) as progress:
         outcome = process(work, only=only, start=start, progress=progress)
@@ -327,15 +396,21 @@ def sync(
     output: Output = None,
     offset: Offsets = None,
     rig: RigFile = None,
+    include_location: Location = False,
     as_json: Json = False,
     no_progress: NoProgress = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Put all clocks of a session on one, and print them."""
     from synorama.pipeline import process
 
-    work = _workspace(folder, output, offset, rig, False)
+    work = _workspace(folder, output, offset, rig, include_location)
+    if dry_run:
+        _print_plan(work, as_json)
+        return
     with console.progress_bar(shown=_wants_progress(context, no_progress)) as progress:
-        process(work, only="ingest" if _is_stale(work, "ingest") else None, progress=progress)
+        if _is_stale(work, "ingest"):
+            process(work, only="ingest", progress=progress)
         outcome = process(work, only="sync", progress=progress)
     _report_outcome(context, outcome, None, as_json)
 
@@ -343,18 +418,21 @@ def sync(
 @app.command()
 def seal(
     context: typer.Context,
-    session: Annotated[Path, typer.Argument(help="A session file, or its session folder.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The release file.")],
+    session: SessionFile,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The release file.", readable=False)
+    ],
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the output.")] = False,
     as_json: Json = False,
     no_progress: NoProgress = False,
     dry_run: DryRun = False,
 ) -> None:
     """Write the one self-contained release file, with all media inside and a digest of all."""
-    source = session / "session.h5" if session.is_dir() else session
+    source = _session_file(session)
+    if not overwrite:
+        _check_free(output, "give --overwrite, or another name")
     if dry_run:
-        _check_free(output, overwrite)
-        console.print_lines(f"would seal {source} into {output}")
+        _print_seal_plan(source, output, as_json)
         return
     with console.progress_bar(shown=_wants_progress(context, no_progress)) as progress:
         facts = _seal(source, output, overwrite, progress)
@@ -373,12 +451,18 @@ def simulate(
     size: Annotated[str, typer.Option("--size", help="small or full pictures.")] = "small",
     as_json: Json = False,
     no_progress: NoProgress = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Make a session folder with known truth: two glasses, two GoPros, a webcam."""
     from synorama.simulate import simulate
 
     if size not in ("small", "full"):
         raise UsageError(f"there is no size '{size}'", hint="sizes are: small, full")
+    _check_free(out, "name another folder, or remove this one")
+    if dry_run:
+        facts = {"folder": str(out), "seconds": seconds, "size": size}
+        _print_either(facts, f"would simulate {seconds:g} s into {out}", as_json)
+        return
     with console.progress_bar(shown=_wants_progress(context, no_progress)) as progress:
         truth = simulate(
             out,
@@ -432,7 +516,32 @@ def _stage_facts(run: Any) -> dict[str, Any]:
     return {"name": run.name, "state": run.state, "seconds": run.seconds}
 
 
-def _print_plan(work: Workspace, stages: list[dict[str, Any]], as_json: bool) -> None:
+def _session_file(path: Path) -> Path:
+    return path / "session.h5" if path.is_dir() else path
+
+
+def _print_either(facts: dict[str, Any], line: str, as_json: bool) -> None:
+    if as_json:
+        console.print_json(facts)
+    else:
+        console.print_lines(line)
+
+
+def _print_seal_plan(source: Path, output: Path, as_json: bool) -> None:
+    from synorama.session import summarize
+
+    media = sum(file["bytes"] for one in summarize(source)["recordings"] for file in one["files"])
+    line = f"would seal {source} and {console.size_text(media)} of media into {output}"
+    _print_either(
+        {"session": str(source), "output": str(output), "media_bytes": media}, line, as_json
+    )
+
+
+def _print_plan(work: Workspace, as_json: bool) -> None:
+    from synorama.pipeline import check_request, status
+
+    check_request(work)
+    stages = [_stage_facts(run) for run in status(work)]
     names = [found.id for found in work.discovery.found]
     if as_json:
         console.print_json({"recordings": names, "stages": stages})
@@ -441,10 +550,13 @@ def _print_plan(work: Workspace, stages: list[dict[str, Any]], as_json: bool) ->
     console.print_table(["stage", "state"], [[s["name"], s["state"]] for s in stages])
 
 
-def _check_free(output: Path, overwrite: bool) -> None:
-    if output.exists() and not overwrite:
-        raise OutputExistsError(
-            "the output exists already", path=output, hint="give --overwrite, or another name"
+def _check_free(output: Path, hint: str) -> None:
+    """Refuse an output before the work that leads to it."""
+    if os.path.lexists(output):
+        raise OutputExistsError("the output exists already", path=output, hint=hint)
+    if not output.absolute().parent.is_dir():
+        raise OutputNotWritableError(
+            "there is no such folder", path=output.parent, hint="make it first, or name another"
         )
 
 
@@ -513,29 +625,60 @@ def _print_clocks(context: typer.Context, result: SyncResult, outcome: Outcome) 
 
 def main() -> None:
     """Run the command line; the only place where known errors end and exit codes are chosen."""
+    for stream in (sys.stdout, sys.stderr):  # names of files need not be valid in any encoding
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     sys.exit(_run(sys.argv[1:]))
 
 
 def _run(arguments: list[str]) -> int:
     try:
         code = app(arguments, prog_name="synorama", standalone_mode=False)
+        sys.stdout.flush()
     except SynoramaError as error:
-        if "--json" in arguments:
-            console.print_json(console.error_document(error))
-        console.print_error(error)
-        return error.exit_code
+        return _refuse(error, arguments)
     except TyperException as error:
-        error.show()
-        return 2
+        return _misused(error, arguments)
     except (KeyboardInterrupt, typer.Abort):
-        sys.stderr.write("interrupted; what is done stays done, run the same command to go on\n")
-        return 130
+        return _interrupted(arguments)
     except BrokenPipeError:
-        sys.stderr.close()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads any more
         return 0
+    except ImportError as error:
+        return _refuse(_missing(error), arguments)
     except Exception as error:
         return _fault(error, arguments)
     return code if isinstance(code, int) else 0
+
+
+def _print_refusal(arguments: list[str], document: dict[str, Any]) -> None:
+    if "--json" in arguments:
+        console.print_json(document)
+
+
+def _refuse(error: SynoramaError, arguments: list[str]) -> int:
+    _print_refusal(arguments, console.error_document(error))
+    console.print_error(error)
+    return error.exit_code
+
+
+def _misused(error: TyperException, arguments: list[str]) -> int:
+    error.show()  # type: ignore[attr-defined]  # all that typer raises itself can
+    _print_refusal(arguments, console.error_document(UsageError(error.format_message())))
+    return UsageError.exit_code
+
+
+def _missing(error: ImportError) -> MissingDependencyError:
+    return MissingDependencyError(
+        f"the library '{error.name}' is needed for this and cannot be loaded: {error}",
+        hint="'synorama doctor' says how to get it",
+    )
+
+
+def _interrupted(arguments: list[str]) -> int:
+    text = "interrupted; what is done stays done, run the same command to go on"
+    _print_refusal(arguments, _document("Interrupted", text))
+    sys.stderr.write(text + "\n")
+    return 130
 
 
 def _fault(error: Exception, arguments: list[str]) -> int:
@@ -544,8 +687,12 @@ def _fault(error: Exception, arguments: list[str]) -> int:
 
     if "-v" in arguments or "--verbose" in arguments:
         traceback.print_exception(error)
-    sys.stderr.write(
-        f"internal fault: {type(error).__name__}: {error}\n"
-        "  hint: run again with 'synorama -v ...' and report what it prints\n"
-    )
+    text, hint = f"{type(error).__name__}: {error}", "run again with 'synorama -v ...' and report"
+    sys.stderr.write(f"internal fault: {text}\n  hint: {hint} what it prints\n")
+    with suppress(OSError):  # which may be the very fault
+        _print_refusal(arguments, _document("InternalFault", text, hint + " what it prints"))
     return 1
+
+
+def _document(kind: str, message: str, hint: str = "") -> dict[str, Any]:
+    return {"error": {"type": kind, "message": message, "path": None, "hint": hint}}

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from synorama.errors import InputError
+from synorama.errors import InputError, SynoramaError
 from synorama.records import AudioTrack, FileRef, Recording, SampleTrack, Track, VideoTrack
 
 __all__ = ["Check", "describe", "field_checks", "with_digests"]
@@ -107,7 +107,7 @@ def _with_digest(file: FileRef) -> FileRef:
 # --- before the participants leave -----------------------------------------------------------
 
 
-def field_checks(recordings: Sequence[Recording], failed: Iterable[InputError]) -> list[Check]:
+def field_checks(recordings: Sequence[Recording], failed: Iterable[SynoramaError]) -> list[Check]:
     """Check what can still be mended by recording again, while everybody is there.
 
     Parameters
@@ -127,7 +127,7 @@ def field_checks(recordings: Sequence[Recording], failed: Iterable[InputError]) 
     return checks
 
 
-def _all_open(failed: Iterable[InputError]) -> Check:
+def _all_open(failed: Iterable[SynoramaError]) -> Check:
     texts = [str(error) for error in failed]
     return Check("files", not texts, "; ".join(texts) or "every file can be opened")
 
@@ -182,8 +182,10 @@ def _audible(recording: Recording) -> Check:
     if not recording.audios:
         return Check(name, False, "it recorded no sound, and can be placed by sound only with it")
     track = recording.audios[0]
-    levels = [_level(recording, track, share) for share in (0.1, 0.5, 0.9)]
-    loudest = max(levels)
+    try:
+        loudest = max(_level(recording, track, share) for share in (0.1, 0.5, 0.9))
+    except InputError as error:
+        return Check(name, False, f"its sound cannot be heard: {error.message}")
     if loudest < AUDIBLE_RMS:
         return Check(name, False, "silent wherever it was listened to: muted or broken")
     return Check(name, True, f"audible, {20 * _log10(loudest):.0f} dB of full scale")
@@ -211,12 +213,12 @@ def _level(recording: Recording, track: AudioTrack, share: float) -> float:
 
 def _overlapping(recordings: Sequence[Recording]) -> list[Check]:
     """Compare coarse wall-clock times: enough to notice a camera that was started an hour late."""
-    spans = {r.id: span for r in recordings if (span := _utc_span(r)) is not None}
+    spans = [span for r in recordings if (span := _utc_span(r)) is not None]
     if len(spans) < 2:
         return []
-    late = max(start for start, _, _ in spans.values())
-    early = min(end for _, end, _ in spans.values())
-    slack = max(sigma for _, _, sigma in spans.values())
+    late = max(start for start, _, _ in spans)
+    early = min(end for _, end, _ in spans)
+    slack = max(sigma for _, _, sigma in spans)
     if early > late:
         return [Check("overlap", True, f"all recordings share {(early - late):.0f} s")]
     text = f"some recordings miss each other by {late - early:.0f} s"

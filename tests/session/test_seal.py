@@ -142,8 +142,13 @@ def test_an_output_is_not_replaced_unasked(fresh: Made) -> None:
     fresh.sealed.write_text("mine")
     with pytest.raises(OutputExistsError):
         seal(fresh.linked, fresh.sealed)
+    with pytest.raises(OutputExistsError, match="no session"):
+        seal(fresh.linked, fresh.sealed, overwrite=True)
     assert fresh.sealed.read_text() == "mine"
-    seal(fresh.linked, fresh.sealed, overwrite=True)
+    fresh.sealed.unlink()
+    seal(fresh.linked, fresh.sealed)
+    with pytest.raises(OutputExistsError):
+        seal(fresh.linked, fresh.sealed)
     seal(fresh.linked, fresh.sealed, overwrite=True)
     with pytest.raises(UsageError, match="sealed already"):
         seal(fresh.sealed, fresh.folder / "again.h5")
@@ -151,6 +156,15 @@ def test_an_output_is_not_replaced_unasked(fresh: Made) -> None:
         seal(fresh.linked, fresh.linked, overwrite=True)
     with pytest.raises(OutputNotWritableError):
         seal(fresh.linked, fresh.folder / "no" / "folder.h5")
+
+
+def test_a_raw_file_is_never_replaced(fresh: Made) -> None:
+    raw = [file.path for one in fresh.recordings for file in one.files]
+    before = [path.read_bytes() for path in raw]
+    for path in raw:
+        with pytest.raises(OutputExistsError, match="no session"):
+            seal(fresh.linked, path, overwrite=True)
+    assert [path.read_bytes() for path in raw] == before
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

@@ -23,7 +23,7 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = [
+    "LONGEST_OFFSET_S",
     "Device",
     "RecordingEntry",
     "Rig",
@@ -46,6 +47,8 @@ __all__ = [
 ]
 
 Model = TypeVar("Model", bound="_Strict")
+LONGEST_OFFSET_S = 4e9  # more than a century: any clock against any other
+Offset = Annotated[float, Field(allow_inf_nan=False, ge=-LONGEST_OFFSET_S, le=LONGEST_OFFSET_S)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$", max_length=64)]
 
 
@@ -79,7 +82,7 @@ class RecordingEntry(_Strict):
     id: Name | None = None
     role: str | None = None
     participant: str | None = None
-    offset_s: float | None = None
+    offset_s: Offset | None = None
 
 
 class SessionEntry(_Strict):
@@ -128,7 +131,7 @@ def load_session_config(folder: Path) -> SessionConfig:
     if not path.is_file():
         return SessionConfig()
     config = _load(path, SessionConfig)
-    _refuse_twice(path, "path", [r.path for r in config.recordings])
+    _refuse_twice(path, "path", [PurePath(r.path).as_posix() for r in config.recordings])
     _refuse_twice(path, "id", [r.id for r in config.recordings if r.id])
     for entry in config.recordings:
         if not (folder / entry.path).exists():
@@ -170,18 +173,25 @@ def _parse(path: Path) -> dict[str, Any]:
         import tomli as tomllib
     try:
         parsed: dict[str, Any] = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"it is no readable TOML: {error}", path=path) from error
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ConfigError(
+            f"it is no readable TOML: {error}", path=path, hint="correct the file, or remove it"
+        ) from error
     return parsed
 
 
 def _first_fault(error: ValidationError) -> str:
     fault = error.errors()[0]
     where = ".".join(str(part) for part in fault["loc"])
-    return f"'{where}': {fault['msg'].lower()}"
+    words = fault["msg"][:1].lower() + fault["msg"][1:]
+    if fault["type"] == "string_pattern_mismatch":
+        words = "only letters, digits, - and _ are allowed, and a letter or digit first"
+    return f"'{where}': {words}"
 
 
 def _refuse_twice(path: Path | None, what: str, values: Sequence[str]) -> None:
     double = next((v for k, v in enumerate(values) if v in values[:k]), None)
     if double is not None:
-        raise ConfigError(f"the {what} '{double}' is given twice", path=path)
+        raise ConfigError(
+            f"the {what} '{double}' is given twice", path=path, hint="correct the file"
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from synorama.capture.config import (
     RecordingEntry,
@@ -16,15 +16,20 @@ from synorama.capture.config import (
     load_session_config,
 )
 from synorama.capture.reader import Reader, Take
-from synorama.capture.registry import check_readable, reader_for, readers
-from synorama.errors import ConfigError, InputError, InputNotFoundError, NoRecordingsError
+from synorama.capture.registry import check_readable, dependencies_named, reader_for, readers
+from synorama.errors import (
+    ConfigError,
+    InputError,
+    InputNotFoundError,
+    InputUnreadableError,
+    NoRecordingsError,
+)
 from synorama.records import Recording
 
 __all__ = ["Discovery", "Found", "discover", "open_found"]
 
 SCAN_SUFFIXES = (".e57", ".las", ".laz", ".ptx", ".ply", ".pcd", ".xyz")
 OBJECT_SUFFIXES = (".obj", ".stl", ".ply")
-OWN_FOLDER = ".synorama"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,20 +87,26 @@ def discover(folder: Path | str, *, rig: Path | None = None) -> Discovery:
     Parameters
     ----------
     folder
-        The session folder, searched in depth. Hidden folders are left out.
+        The session folder, searched in depth. Hidden folders are left out, links followed.
     rig
         The lab's ``rig.toml``; by default the one in the folder or beside it.
 
     Raises
     ------
-    InputNotFoundError
-        There is no such folder.
+    InputNotFoundError, InputUnreadableError
+        There is no such folder, or one in it may not be read.
     NoRecordingsError
         Nothing in it was recorded by a known device.
     ConfigError
         ``rig.toml`` or ``session.toml`` say something that cannot be.
     """
     folder = Path(folder)
+    if folder.is_file():
+        raise InputNotFoundError(
+            "this is a file, and a session folder was expected",
+            path=folder,
+            hint="name the folder that holds the recordings",
+        )
     if not folder.is_dir():
         raise InputNotFoundError("there is no such folder", path=folder, hint="check the path")
     config = load_session_config(folder)
@@ -129,9 +140,12 @@ def open_found(found: Found) -> Recording:
     ------
     synorama.errors.InputError
         The recording cannot be used; the error says why.
+    synorama.errors.MissingDependencyError
+        The library that reads it is not installed.
     """
     check_readable(found.path)
-    recording = found.reader.open(found.path)
+    with dependencies_named(found.path):
+        recording = found.reader.open(found.path)
     return replace(
         recording,
         id=found.id,
@@ -141,16 +155,34 @@ def open_found(found: Found) -> Recording:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """Yield the files of a folder in depth: no hidden ones, no linked folders (they may circle)."""
-    for where, folders, names in os.walk(folder):
-        folders[:] = [f for f in folders if not f.startswith(".")]
+    """Yield the files of a folder in depth, without hidden ones; linked folders are followed.
+
+    A folder is entered once, and never one that holds the session: links may circle.
+    """
+    whole = folder.resolve()
+    entered = {whole, *whole.parents}
+    for where, folders, names in os.walk(folder, onerror=_refuse_unread, followlinks=True):
+        real = {name: Path(where, name).resolve() for name in sorted(folders)}
+        folders[:] = [n for n in real if not n.startswith(".") and real[n] not in entered]
+        entered.update(real[name] for name in folders)
         yield from (Path(where, n) for n in names if not n.startswith("."))
+
+
+def _refuse_unread(error: OSError) -> None:
+    """Stop at a folder that cannot be listed: what it holds would be missing unnoticed."""
+    raise InputUnreadableError(
+        f"this folder cannot be listed: {os.strerror(error.errno or 0)}",
+        path=error.filename,
+        hint="give yourself read permission, or move the folder out of the session",
+    ) from error
 
 
 def _ignored(folder: Path, config: SessionConfig, files: Iterable[Path]) -> set[Path]:
     ignored = set()
     for pattern in config.session.ignore:
-        matches = {p for p in files if p.relative_to(folder).match(pattern)}
+        matches = {
+            p for p in files if PurePath(pattern).parts and p.relative_to(folder).match(pattern)
+        }
         if not matches:
             raise ConfigError(
                 f"'ignore' names '{pattern}', and no file is called so",
@@ -234,6 +266,7 @@ def _name(
         raise ConfigError(
             f"'{stray.path}' is no recording, or a second file of one that has an entry already",
             path=folder / "session.toml",
+            hint="'synorama inspect' on the folder shows what is a recording; correct the entry",
         )
     return tuple(found)
 
@@ -264,4 +297,4 @@ def _free_name(preferred: str | None, device: str, used: set[str]) -> str:
 def _plain(name: str) -> str:
     """Return a folder's name as a session id: letters, digits, ``-`` and ``_``."""
     plain = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in name)
-    return plain.strip("-")[:64] or "session"
+    return plain.strip("-_")[:64] or "session"

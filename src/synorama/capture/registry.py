@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -14,6 +15,7 @@ from synorama.errors import (
     EmptyFileError,
     InputNotFoundError,
     InputUnreadableError,
+    MissingDependencyError,
     UnknownFormatError,
 )
 from synorama.records import Recording
@@ -70,6 +72,8 @@ def open_recording(path: Path | str) -> Recording:
     ------
     synorama.errors.InputError
         One type per cause: not there, empty, not recognised, damaged, chapter missing...
+    synorama.errors.MissingDependencyError
+        The library that reads such files is not installed.
     """
     path = Path(path)
     check_readable(path)
@@ -82,7 +86,21 @@ def open_recording(path: Path | str) -> Recording:
             + ", ".join(sorted({s for r in readers() for s in r.suffixes}))
             + "; if it is one of these, the file is damaged: copy it again from the device",
         )
-    return reader.open(path)
+    with dependencies_named(path):
+        return reader.open(path)
+
+
+@contextmanager
+def dependencies_named(path: Path) -> Iterator[None]:
+    """Say which library a file needs, so that the files that do not need it can go on."""
+    try:
+        yield
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"this file needs the library '{error.name}', which cannot be loaded: {error}",
+            path=path,
+            hint="'synorama doctor' says how to get it",
+        ) from error
 
 
 def check_readable(path: Path) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from synorama.pipeline.run import Outcome, StageRun, process, status
 from synorama.pipeline.stages import STAGES, Progress
-from synorama.pipeline.workspace import Options, Workspace
+from synorama.pipeline.workspace import Options, Workspace, check_request
 
 __all__ = [
     "STAGES",
@@ -19,6 +19,7 @@ __all__ = [
     "Progress",
     "StageRun",
     "Workspace",
+    "check_request",
     "process",
     "status",
 ]

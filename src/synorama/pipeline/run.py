@@ -12,7 +12,14 @@ from typing import Any, Literal
 
 from synorama.errors import UsageError
 from synorama.pipeline.stages import STAGES, Progress, Stage
-from synorama.pipeline.workspace import Workspace, append_journal, locked, read_journal, writing
+from synorama.pipeline.workspace import (
+    Workspace,
+    append_journal,
+    check_request,
+    locked,
+    read_journal,
+    writing,
+)
 from synorama.records import SyncResult
 
 __all__ = ["Outcome", "StageRun", "process", "status"]
@@ -65,6 +72,9 @@ def process(
     """
     for name in (only, start):
         _check_stage(name)
+    if only is not None and start is not None:
+        raise UsageError("'only' and 'from' contradict each other", hint="give one of the two")
+    check_request(work)
     report = progress or (lambda *_: None)
     with locked(work):
         runs = [_run(work, stage, only, start, report) for stage in STAGES]
@@ -119,6 +129,7 @@ def _run_now(work: Workspace, stage: Stage, key: str, progress: Progress) -> Sta
             "began_utc": _utc(began),
             "ended_utc": _utc(time.time()),
             "seconds": seconds,
+            "bytes": stage.result(work).stat().st_size,
         }
         append_journal(work, line)
     return StageRun(stage.name, "done", seconds)
@@ -145,8 +156,11 @@ def _check_needs(
 def is_fresh(
     work: Workspace, stage: Stage, keys: Mapping[str, str], last: Mapping[str, Any]
 ) -> bool:
-    line = last.get(stage.name)
-    return line is not None and line["key"] == keys[stage.name] and stage.result(work).is_file()
+    """Tell whether the stage's last run had the present key and what it made is still there."""
+    line, result = last.get(stage.name), stage.result(work)
+    if line is None or line["key"] != keys[stage.name] or not result.is_file():
+        return False
+    return bool(result.stat().st_size == line["bytes"])
 
 
 def stage_keys(work: Workspace) -> dict[str, str]:

@@ -13,11 +13,29 @@ from pathlib import Path
 from typing import IO, Any
 
 from synorama.capture import Discovery, discover
-from synorama.errors import DiskFullError, OutputNotWritableError, SynoramaError, UsageError
+from synorama.capture.config import LONGEST_OFFSET_S
+from synorama.errors import (
+    DiskFullError,
+    InputUnreadableError,
+    OutputExistsError,
+    OutputNotWritableError,
+    SynoramaError,
+    UsageError,
+)
 
-__all__ = ["Options", "Workspace", "append_journal", "locked", "read_journal", "writing"]
+__all__ = [
+    "Options",
+    "Workspace",
+    "append_journal",
+    "check_request",
+    "locked",
+    "read_journal",
+    "writing",
+]
 
 OWN_FOLDER = ".synorama"
+SESSION_NAME = "session.h5"
+PLACE_IS_TAKEN = (errno.ENOTDIR, errno.EEXIST, errno.EISDIR, errno.ENAMETOOLONG)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +69,7 @@ class Workspace:
         What the operator chose.
     output
         Where the session file goes; ``session.h5`` in the folder by default. Parts and journal
-        live beside it in a hidden folder.
+        live beside it in a hidden folder, apart for each session file.
     """
 
     folder: Path
@@ -61,12 +79,13 @@ class Workspace:
     @property
     def session(self) -> Path:
         """Path of the session file."""
-        return self.output or self.folder / "session.h5"
+        return self.output or self.folder / SESSION_NAME
 
     @property
     def own(self) -> Path:
         """The hidden folder of parts and journal."""
-        return self.session.parent / OWN_FOLDER
+        own = self.session.parent / OWN_FOLDER
+        return own if self.session.name == SESSION_NAME else own / f"of-{self.session.name}"
 
     def part(self, stage: str) -> Path:
         """Path of a stage's part file."""
@@ -90,7 +109,38 @@ class Workspace:
                 path=self.folder,
                 hint="known are: " + ", ".join(sorted(known)),
             )
-        return {name: round(seconds * 1e9) for name, seconds in given.items()}
+        return {name: _offset_ns(name, seconds) for name, seconds in given.items()}
+
+
+def _offset_ns(name: str, seconds: float) -> int:
+    if not abs(seconds) <= LONGEST_OFFSET_S:
+        raise UsageError(
+            f"the offset {seconds} s of '{name}' cannot be",
+            hint=f"give a number of seconds between -{LONGEST_OFFSET_S:g} and {LONGEST_OFFSET_S:g}",
+        )
+    return round(seconds * 1e9)
+
+
+def check_request(work: Workspace) -> None:
+    """Refuse what cannot be done before anything is written.
+
+    Raises
+    ------
+    InputError, ConfigError, UsageError
+        There is nothing to process, or what the operator said of it cannot be.
+    OutputExistsError
+        The session would take the place of what may be somebody's only recording.
+    """
+    from synorama.session import check_replaceable
+
+    _ = work.discovery, work.offsets_ns
+    path = work.session
+    if path.is_dir():
+        raise OutputExistsError(
+            "this is a folder, and the session is a file", path=path, hint="name a file in it"
+        )
+    if path != work.folder / SESSION_NAME:  # which is ours, be it damaged
+        check_replaceable(path)
 
 
 def read_journal(work: Workspace) -> dict[str, Any]:
@@ -102,7 +152,7 @@ def read_journal(work: Workspace) -> dict[str, Any]:
     for line in path.read_text("utf-8", errors="replace").splitlines():
         try:
             entry = json.loads(line)
-            last[entry["stage"]] = entry
+            last[entry["stage"]] = {"key": "", "bytes": -1, "seconds": 0.0} | entry
         except (ValueError, KeyError, TypeError):
             continue
     return last
@@ -151,17 +201,40 @@ def writing(work: Workspace) -> Iterator[None]:
     except SynoramaError:
         raise
     except OSError as error:
-        where = work.session.parent
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise DiskFullError(
-                "the disk is full",
-                path=where,
-                hint="make room and run the same command again: what is done stays done",
-            ) from error
-        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-            raise OutputNotWritableError(
-                "no permission to write here",
-                path=where,
-                hint="give --output FILE in a folder of yours",
-            ) from error
-        raise
+        raise _in_words(work, error) from error
+
+
+def _in_words(work: Workspace, error: OSError) -> Exception:
+    where = work.session.parent
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return DiskFullError(
+            "the disk is full",
+            path=where,
+            hint="make room and run the same command again: what is done stays done",
+        )
+    if error.filename is not None and not _is_output(work, Path(os.fsdecode(error.filename))):
+        return InputUnreadableError(
+            f"it cannot be read: {os.strerror(error.errno or 0)}",
+            path=error.filename,
+            hint="give yourself read permission, or copy it from the device again",
+        )
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return OutputNotWritableError(
+            "no permission to write here",
+            path=where,
+            hint="give --output FILE in a folder of yours",
+        )
+    if error.errno in PLACE_IS_TAKEN:
+        return OutputNotWritableError(
+            f"the place for the results is taken: {error}",
+            path=where,
+            hint="remove what is in the way, or give --output FILE in another folder",
+        )
+    return error
+
+
+def _is_output(work: Workspace, path: Path) -> bool:
+    """Tell paths that we write, or the folders above them, from raw files."""
+    place, name = work.session.parent, work.session.name
+    session = path.parent == place and path.name in (name, f".{name}.writing")
+    return session or OWN_FOLDER in path.parts or path in (place, *place.parents)

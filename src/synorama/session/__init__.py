@@ -8,6 +8,7 @@ from __future__ import annotations
 from synorama.session.assemble import assemble
 from synorama.session.parts import (
     Progress,
+    check_replaceable,
     new_part,
     open_part,
     read_ingest,
@@ -37,6 +38,7 @@ __all__ = [
     "Sound",
     "UnverifiedSessionWarning",
     "assemble",
+    "check_replaceable",
     "new_part",
     "open_part",
     "open_session",

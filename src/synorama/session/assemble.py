@@ -104,7 +104,8 @@ def _stable_uuid(session_id: str, ingest: Any) -> str:
         for name, recording in in_order(ingest["recordings"])
         for file in recording.get("files", {}).values()
     ]
-    return str(uuid.uuid5(UUID_SPACE, "\n".join([session_id, *files])))
+    text = "\n".join([session_id, *files])  # names need not be valid UTF-8
+    return str(uuid.uuid5(UUID_SPACE, text.encode("utf-8", "backslashreplace").decode()))
 
 
 def _write_participants(file: Any, info: SessionInfo, recordings: Iterable[Any]) -> None:

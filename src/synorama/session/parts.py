@@ -7,7 +7,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from synorama.errors import IncompleteSessionError, NotASessionError, SchemaVersionError
+from synorama.errors import (
+    IncompleteSessionError,
+    InputError,
+    NotASessionError,
+    OutputExistsError,
+    SchemaVersionError,
+    SessionFileError,
+)
 from synorama.records import Recording, SyncResult, Word
 from synorama.session.guard import open_guarded
 from synorama.session.records_io import kept_tracks, read_recording, write_recording
@@ -26,6 +33,7 @@ from synorama.session.words_io import write_words
 __all__ = [
     "Progress",
     "check_header",
+    "check_replaceable",
     "new_part",
     "open_part",
     "read_ingest",
@@ -90,6 +98,37 @@ def check_header(file: Any, path: Path) -> None:
     if not attribute(file, "complete"):
         raise IncompleteSessionError(
             "the file was not finished", path=path, hint="run the same command again"
+        )
+
+
+def check_replaceable(path: Path, *, release: bool = False) -> None:
+    """Refuse to write over a file that could be somebody's only recording.
+
+    Parameters
+    ----------
+    path
+        Where something is to be written. Where nothing is, all is well.
+    release
+        A sealed file may be replaced too.
+
+    Raises
+    ------
+    OutputExistsError
+        What is there is no session file, or is a sealed one.
+    """
+    if not path.exists():
+        return
+    try:
+        with open_guarded(path) as file, damage_named(path):
+            ours, sealed = attribute(file, "schema") == SCHEMA, attribute(file, "sealed")
+    except (InputError, SessionFileError):
+        ours, sealed = False, False
+    if not ours or (sealed and not release):
+        what = "a sealed session" if ours else "a file that is no session"
+        raise OutputExistsError(
+            f"{what} is there, and would be lost",
+            path=path,
+            hint="give another name, or remove that file first",
         )
 
 

@@ -16,11 +16,12 @@ import numpy as np
 from synorama.errors import (
     DamagedSessionError,
     DiskFullError,
+    InputUnreadableError,
     MediaMovedError,
     UsageError,
 )
 from synorama.session.guard import open_guarded
-from synorama.session.parts import Progress, check_header
+from synorama.session.parts import Progress, check_header, check_replaceable
 from synorama.session.records_io import relative_path
 from synorama.session.schema import BLOCK_BYTES
 from synorama.session.sink import writable_hdf5
@@ -90,7 +91,7 @@ def seal(
     out
         The sealed file.
     overwrite
-        Replace ``out`` if it is there.
+        Replace ``out`` if it is there and is a session file; nothing else is ever replaced.
     progress
         Called with bytes done and their total, which counts each byte twice: copy and check.
 
@@ -100,13 +101,15 @@ def seal(
         The session is sealed already, or ``out`` is the session itself.
     OutputExistsError, OutputNotWritableError, DiskFullError
         The file cannot be written; nothing is left of it.
-    MediaMovedError
-        A media file is gone or is no longer the one that was ingested.
+    MediaMovedError, InputUnreadableError
+        A media file is gone or is no longer the one that was ingested, or may not be read.
     DamagedSessionError
         The session is damaged, or the disk does not give back what was written.
     """
     if out.absolute() == session.absolute():
         raise UsageError("a session cannot be sealed onto itself", path=out)
+    if overwrite:
+        check_replaceable(out, release=True)
     with whole_file(out, overwrite=overwrite) as temporary:
         media, warnings = _write_tables(session, temporary)
         for one in media:
@@ -266,7 +269,7 @@ def _copy(one: _Media, target: IO[bytes], count: Callable[[int], None]) -> tuple
         _write_all(target, piece)
         count(len(piece))
 
-    with one.path.open("rb", buffering=0) as source:
+    with _open_media(one) as source:
         blocks = digest_blocks(source, one.bytes, put)
     if blocks is None:
         raise _changed(one, "it ended early")
@@ -275,6 +278,17 @@ def _copy(one: _Media, target: IO[bytes], count: Callable[[int], None]) -> tuple
     if one.digest is not None and digest != one.digest:
         raise _changed(one, "its digest differs")
     return digest, blocks
+
+
+def _open_media(one: _Media) -> IO[bytes]:
+    try:
+        return one.path.open("rb", buffering=0)
+    except PermissionError as error:
+        raise InputUnreadableError(
+            f"no permission to read the media file {one.shown}",
+            path=one.path,
+            hint="give yourself read permission",
+        ) from error
 
 
 def _write_all(target: IO[bytes], piece: memoryview) -> None:
