@@ -11,7 +11,7 @@ takes the same evidence and belongs between `_Session.place` and the result.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -217,8 +217,23 @@ class _Session:
             {name: self.clocks[name] for name in by_id if name in self.clocks},
             tuple(self.pairs),
             self.unsynced,
-            tuple(self.warnings),
+            (*self.warnings, *self._limits_of_sound(by_id)),
         )
+
+    def _limits_of_sound(self, by_id: Mapping[str, Recording]) -> Iterator[str]:
+        """Say once what is true of every recording that was placed by sound."""
+        heard = [name for name, clock in self.clocks.items() if clock.method == "sound"]
+        if heard:
+            yield (
+                f"nobody said where {', '.join(heard)} stood: their intervals hold the "
+                f"{TRAVEL_MS:.0f} ms that sound takes over {FARTHEST_M:.0f} m"
+            )
+        seen = [name for name in heard if by_id[name].videos and by_id[name].device != "aria"]
+        if seen:
+            yield (
+                f"the pictures of {', '.join(seen)} may be off their own sound by up to "
+                f"{PICTURE_SKEW_MS:.0f} ms, which is not in the intervals"
+            )
 
     # --- hardware ---
 
@@ -288,7 +303,7 @@ class _Session:
             "sound",
             interval95_ms=TRAVEL_MS + fit_ms,
             residual_rms_ns=max(m.residual_rms_ns for m in maps),
-            basis=_sound_basis(recording, evidence),
+            basis=_sound_basis(evidence),
         )
 
     def _by_utc(self, recording: Recording, reason: str) -> None:
@@ -296,7 +311,7 @@ class _Session:
         clock = utc_clock(self.reference, recording)
         if clock is None:
             self.unsynced[recording.id] = (
-                f"not placed: {reason}. Check that the file belongs to this session, or give its "
+                f"{reason}. Check that the file belongs to this session, or give its "
                 "offset by hand"
             )
             return
@@ -341,15 +356,7 @@ def _best_reason(tried: Sequence[PairEvidence]) -> str:
     return f"{best.reason} (best score {best.score:.1f}, needs {best.score_needed:.1f})"
 
 
-def _sound_basis(recording: Recording, evidence: PairEvidence) -> str:
+def _sound_basis(evidence: PairEvidence) -> str:
     segments = f", {len(evidence.maps)} segments" if len(evidence.maps) > 1 else ""
-    echo = "; an echo may put it up to 5 ms off" if "echo" in evidence.reason else ""
-    skew = (
-        f"; the camera's own skew of picture to sound is not in it (up to {PICTURE_SKEW_MS:.0f} ms)"
-        if recording.videos and recording.device != "aria"
-        else ""
-    )
-    return (
-        f"{evidence.windows} windows{segments}, sound shared with '{evidence.reference}', "
-        f"positions unknown (sound takes {TRAVEL_MS:.0f} ms over {FARTHEST_M:.0f} m){echo}{skew}"
-    )
+    echo = ", an echo may put it up to 5 ms off" if "echo" in evidence.reason else ""
+    return f"sound, {evidence.windows} windows{segments}, positions unknown{echo}"
