@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy.ndimage import distance_transform_edt
@@ -86,6 +88,15 @@ def test_pose_and_motion_agree(pair: Pair) -> None:
     assert np.linalg.norm(gravity_seen) > 5.0
 
 
+def test_points_fixed_to_the_head(pair: Pair) -> None:
+    t_ns = _times(S)
+    places = pair[0].places_m(t_ns, MICROPHONES_CPF_M)
+    part = np.eye(4)
+    part[:3, 3] = MICROPHONES_CPF_M[4]
+    assert places.shape == (len(t_ns), 7, 3)
+    assert np.allclose(places[:, 4], pair[0].head.attached(part)(t_ns).position_m, atol=1e-12)
+
+
 def test_moves_like_a_person(played: tuple[Room, Pair]) -> None:
     room, people = played
     for person in people:
@@ -121,7 +132,7 @@ def test_everybody_does_several_things(played: tuple[Room, Pair]) -> None:
     for person in played[1]:
         acts = [act for act in person.acts if act.end_s > 0 and act.start_s < SECONDS]
         assert len({act.doing for act in acts}) >= 2
-        for before, after in zip(acts, acts[1:], strict=False):
+        for before, after in pairwise(acts):
             assert after.start_s == pytest.approx(before.end_s)
 
 

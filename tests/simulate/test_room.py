@@ -43,16 +43,12 @@ def test_things_stand_on_what_supports_them() -> None:
     room = build_room(5, "kitchen", moved_share=0.4)
     for thing in room.objects:
         if thing.support:
-            for when in ("scan", "session"):
-                foot = thing.at(when).translation_m  # type: ignore[arg-type]
-                held = thing.support if when == "session" else None
-                support = room[held] if held else None
-                if support is not None:
-                    low, high = support.mesh.bounds_m
-                    local = support.session.inverse().apply(foot, frame="world")
-                    assert (local > low - 0.01).all()
-                    assert (local < high + 0.01).all()
-                    assert local[2] > 0.05
+            support = room[thing.support]
+            low, high = support.mesh.bounds_m
+            foot = support.session.inverse().apply(thing.session.translation_m, frame="world")
+            assert (foot > low - 0.01).all()
+            assert (foot < high + 0.01).all()
+            assert foot[2] > 0.05
 
 
 def test_same_seed_same_room() -> None:
@@ -95,6 +91,15 @@ def _has_twin(room: Room, kind: str, pose: np.ndarray) -> bool:
     return any(
         t.kind == kind and np.allclose(t.scan.matrix, turned, atol=1e-9) for t in room.objects
     )
+
+
+def test_every_triangle_has_an_owner() -> None:
+    room = build_room(2, "corridor")
+    mesh, owners = room.mesh(), room.owners
+    assert len(owners) == len(mesh.triangles)
+    number = [thing.name for thing in room.objects].index("checkerboard-1")
+    points = mesh.vertices[mesh.triangles[owners == number]]
+    assert np.abs(points.mean(axis=(0, 1)) - room.checker_corners_m.mean(axis=0)).max() < 1e-9
 
 
 def test_floor_knows_the_furniture() -> None:

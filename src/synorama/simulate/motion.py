@@ -107,6 +107,18 @@ class Wearer:
         """Trajectory of the device frame of Gen 1 glasses."""
         return self.head.attached(np.linalg.inv(DEVICE_CPF))
 
+    def places_m(self, t_ns: ArrayLike, points_cpf_m: ArrayLike) -> Float64:
+        """Return where points fixed to the head are, ``(N, K, 3)`` in ``world`` [m].
+
+        Parameters
+        ----------
+        points_cpf_m
+            ``(K, 3)`` in the central pupil frame, such as `MICROPHONES_CPF_M`.
+        """
+        pose = self.head.pose(t_ns)
+        points = np.atleast_2d(np.asarray(points_cpf_m, np.float64))
+        return np.asarray(points @ pose[:, :3, :3].transpose(0, 2, 1) + pose[:, None, :3, 3])
+
     def gaze(self, t_ns: ArrayLike) -> tuple[Float64, Float64]:
         """Return gaze as unit vectors ``(N, 3)`` in the central pupil frame, and depth [m]."""
         times = np.atleast_1d(np.asarray(t_ns, np.int64))

@@ -229,7 +229,7 @@ class Studio:
             light = light @ GREY[:, np.newaxis]
         light = light.reshape(camera.height, camera.width, -1) * _window(camera, film)
         sigma = np.sqrt(film.read_noise**2 + film.shot_noise**2 * light)
-        begin = int(rng.integers(NOISE_BANK - min(light.size, NOISE_BANK - 1)))
+        begin = int(rng.integers(NOISE_BANK))
         light += sigma * _cyclic(self._noise, begin, light.size).reshape(light.shape)
         steps = np.clip(light * LEVELS, 0, LEVELS - 1).astype(np.int32)
         curve = (np.arange(LEVELS) / (LEVELS - 1)) ** (1 / film.gamma)
@@ -274,7 +274,7 @@ def _cyclic(bank: Float32, begin: int, count: int) -> Float32:
     """Return numbers from a bank, from the beginning again where it ends."""
     if begin + count <= len(bank):
         return bank[begin : begin + count]
-    return np.resize(bank[begin:], count)
+    return np.resize(np.concatenate([bank[begin:], bank[:begin]]), count)
 
 
 def posture_of(person: Wearer, t_ns: int) -> Posture:

@@ -53,7 +53,7 @@ class RoomObject:
     movable
         Whether people move such things.
     support
-        The thing on which it stands; empty for the floor and the walls.
+        The thing on which it stands in the session; empty for the floor and the walls.
     """
 
     name: str
@@ -161,6 +161,13 @@ class Room:
     def mesh(self, when: Moment = "session") -> Mesh:
         """Return the whole room as one mesh in frame ``world``, things in their order."""
         return merge([thing.mesh.moved(thing.at(when).matrix) for thing in self.objects])
+
+    @property
+    def owners(self) -> NDArray[np.int64]:
+        """``(T,)`` to which thing each triangle of `mesh` belongs: its place in `objects`."""
+        return np.repeat(
+            np.arange(len(self.objects)), [len(t.mesh.triangles) for t in self.objects]
+        )
 
     def floor(self, cell_m: float = 0.05, when: Moment = "session") -> Floor:
         """Return where nothing stands, walls and overhanging things above 1.9 m left aside."""
