@@ -8,12 +8,19 @@ import cv2
 import numpy as np
 import pytest
 
-from synorama.simulate.cameras import Camera, Fisheye624, KannalaBrandt, Pinhole
+from synorama.simulate.cameras import (
+    Camera,
+    Fisheye624,
+    KannalaBrandt,
+    Pinhole,
+    project_moving,
+)
 from synorama.simulate.eyes import EYE_CENTRES_CPF_M, EyeView
 from synorama.simulate.motion import DEVICE_CPF, Wearer, plan_motion
 from synorama.simulate.render import Film, Studio
 from synorama.simulate.scene.layouts import build_room
 from synorama.simulate.scene.room import Room
+from synorama.simulate.trajectory import Track, Trajectory
 from tests.simulate.test_cameras import ARIA
 
 START_NS = 5_000_000_000_000
@@ -133,6 +140,29 @@ def test_rolling_shutter_draws_each_row_at_its_time(stage: Set) -> None:
         if row != 48:
             wrong = studio.worn(still, "leader", t_ns, PLAIN, _rng())
             assert np.abs(picture[row].astype(int) - wrong[row]).mean() > 3 * agree.mean()
+
+
+def test_corners_of_a_turning_head_lie_where_rows_were_exposed(stage: Set) -> None:
+    """A head that turns by 1.2 rad/s past the board, pictures read out in 50 ms."""
+    room, people, _ = stage
+    at = _before_the_board(room, 0.9, 0.1, 0.0)
+    yaw = float(np.arctan2(at[1, 2], at[0, 2]))
+    turn = yaw + 0.3 * np.sin(4.0 * (np.arange(151) - 75) * 0.02)
+    still = np.tile([*at[:3, 3], 0.0, 0.05, 0.1], (151, 1))
+    still[:, 3] = turn
+    head = Trajectory(Track.through(START_NS, 0.02, -1.5, still), np.eye(4))
+    studio = Studio(room, (replace(people[0], head=head),))
+    camera = replace(CAMERAS[1], readout_s=0.05, device_camera=DEVICE_CPF @ _flipped())
+    film = replace(PLAIN, subframes=4, exposure_s=0.0)
+    grey = studio.worn(camera, "leader", START_NS, film, _rng())
+    pose_at = head.attached(_flipped()).pose
+    truth, seen = project_moving(camera, pose_at, START_NS, room.checker_corners_m)
+    frozen, _ = project_moving(CAMERAS[1], pose_at, START_NS, room.checker_corners_m)
+    assert seen.all()
+    start = truth.astype(np.float32)[:, np.newaxis].copy()
+    found = cv2.cornerSubPix(grey, start, (4, 4), (-1, -1), (3, 50, 1e-4))[:, 0]
+    assert np.linalg.norm(found - truth, axis=1).max() < 0.5
+    assert np.linalg.norm(found - frozen, axis=1).max() > 1.2
 
 
 def test_motion_blur_is_the_mean_over_the_exposure(stage: Set) -> None:

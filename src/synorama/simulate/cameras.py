@@ -6,11 +6,14 @@ pixel is (0, 0).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
+
+from synorama.timebase import NS_PER_S
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -18,11 +21,21 @@ if TYPE_CHECKING:
     Bool = NDArray[np.bool_]
     Float32 = NDArray[np.float32]
     Float64 = NDArray[np.float64]
+    Int64 = NDArray[np.int64]
 
-__all__ = ["Camera", "Fisheye624", "KannalaBrandt", "Lens", "Pinhole", "Rays"]
+__all__ = [
+    "Camera",
+    "Fisheye624",
+    "KannalaBrandt",
+    "Lens",
+    "Pinhole",
+    "Rays",
+    "project_moving",
+]
 
 STEPS = 30  # of the iterations that undo a distortion; all lenses here settle within ten
 SETTLED = 1e-13
+ROW_STEPS = 5  # until row and time agree: a head turns by a fraction of a row in a row's time
 
 
 class Lens(Protocol):
@@ -263,6 +276,42 @@ class Camera:
         middle = (self.height - 1) / 2
         share = (np.asarray(rows, np.float64) - middle) / max(self.height - 1, 1)
         return np.asarray(share * self.readout_s, np.float64)
+
+
+def project_moving(
+    camera: Camera,
+    pose_at: Callable[[Int64], Float64],
+    t_ns: int,
+    points_m: ArrayLike,
+) -> tuple[Float64, Bool]:
+    """Return where a moving camera draws points, each at the time at which its row is exposed.
+
+    Parameters
+    ----------
+    camera
+        The camera; its own pose on the device is not used.
+    pose_at
+        Gives poses ``(N, 4, 4)`` ``T_world_camera`` at session times ``(N,)`` [ns].
+    t_ns
+        Session time of the picture: the middle of the exposure of its middle row.
+    points_m
+        ``(N, 3)`` in ``world`` [m].
+
+    Returns
+    -------
+    Pixels ``(N, 2)`` and which lie in the field of view and on the picture.
+    """
+    points = np.asarray(points_m, np.float64)
+    rows = np.full(len(points), (camera.height - 1) / 2)
+    for _ in range(ROW_STEPS):
+        times = t_ns + np.rint(camera.row_delay_s(rows) * NS_PER_S).astype(np.int64)
+        pose = pose_at(times)
+        local = np.einsum("nji,nj->ni", pose[:, :3, :3], points - pose[:, :3, 3])
+        pixels, seen = camera.lens.project(local)
+        rows = np.clip(pixels[:, 1], -0.5, camera.height - 0.5)
+    x, y = pixels.T
+    inside = (x > -0.5) & (x < camera.width - 0.5) & (y > -0.5) & (y < camera.height - 0.5)
+    return pixels, seen & inside
 
 
 def _scaled(
