@@ -77,7 +77,7 @@ def open_glasses(path: Path) -> Any:
 def test_truth_names_every_file_and_no_other(made: Session) -> None:
     told = [f for r in made.truth["recordings"] for f in r["files"]]
     there = [p.relative_to(made.folder).as_posix() for p in made.folder.rglob("*") if p.is_file()]
-    assert sorted([*told, "truth.json"]) == sorted(there)
+    assert sorted([*told, "rig.toml", "truth.json"]) == sorted(there)
 
 
 def test_the_servers_clock_is_the_sessions(made: Session) -> None:
@@ -418,6 +418,7 @@ def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
         simulate(tmp_path / name, seed=seed, seconds=6)
     a, b, c = (digests(tmp_path / name) for name in "abc")
     assert a == b
+    assert a.pop("rig.toml") == c.pop("rig.toml")  # the same devices on another day
     assert not set(a.values()) & set(c.values())
 
 
@@ -506,8 +507,9 @@ def test_what_a_device_records_does_not_depend_on_the_others(tmp_path: Path) -> 
     simulate(tmp_path / "all", seconds=4)
     simulate(tmp_path / "two", seconds=4, devices=["webcam", "gopro-rear"])
     whole, part = digests(tmp_path / "all"), digests(tmp_path / "two")
-    assert len(part) == 4
-    assert {k: v for k, v in part.items() if k != "truth.json"}.items() < whole.items()
+    assert len(part) == 5
+    own = {k: v for k, v in part.items() if k not in ("rig.toml", "truth.json")}
+    assert own.items() < whole.items()
     with pytest.raises(UsageError, match="phone"):
         simulate(tmp_path / "x", seconds=4, devices=["phone"])
 
