@@ -72,7 +72,7 @@ EYE_TURN_RAD = np.deg2rad(38.0)  # most, against the head
 FIXATION_S = (0.5, 2.2)
 STRIDE_M = 0.68  # a step
 TREMOR = np.array([0.0015, 0.0015, 0.001, 0.005, 0.005, 0.004])  # one sigma, m and rad
-SOFTNESS_S = {"xy": 0.15, "height": 0.35, "body": 0.52, "head": 0.33, "hand": 0.16, "tremor": 0.09}
+SOFTNESS_S = {"xy": 0.15, "height": 0.35, "body": 0.6, "head": 0.38, "hand": 0.16, "tremor": 0.09}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
