@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from synorama.capture.aria import READER, open_aria, sniff, takes
-from synorama.capture.aria_media import knots_of_blocks
+from synorama.capture.aria.media import knots_of_blocks
 from synorama.errors import EmptyFileError, NotAriaError, OrphanChunkError, UnknownFormatError
 from synorama.media.payload import read_payload
 from synorama.records import AudioTrack, Recording, Samples, SampleTrack, Track, VideoTrack

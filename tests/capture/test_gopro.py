@@ -20,11 +20,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from synorama.capture import gopro_telemetry
 from synorama.capture.container import gpmf
 from synorama.capture.gopro import READER
-from synorama.capture.gopro_chapters import TimeCode
-from synorama.capture.gopro_names import parse_name
+from synorama.capture.gopro.chapters import TimeCode
+from synorama.capture.gopro.names import parse_name
 from synorama.errors import (
     CorruptFileError,
     ForeignChapterError,
@@ -331,15 +330,15 @@ def test_payloads_are_read_when_a_track_is_read(
 ) -> None:
     path = made.write_whole(tmp_path / "GX010123.MP4", made.encode(600))
     read: list[int] = []
-    original = gopro_telemetry._Payloads.read
+    original = telemetry._Payloads.read
 
     def spy(self: Any, which: Any = None) -> Any:
         for i, data in original(self, which):
             read.append(i)
             yield i, data
 
-    monkeypatch.setattr(gopro_telemetry, "UTC_PAYLOADS", 1)
-    monkeypatch.setattr(gopro_telemetry._Payloads, "read", spy)
+    monkeypatch.setattr(telemetry, "UTC_PAYLOADS", 1)
+    monkeypatch.setattr(telemetry._Payloads, "read", spy)
     recording = READER.open(path)
     assert set(read) == {0, 19}
     samples(recording, "accl").read()

@@ -182,7 +182,8 @@ def demux(container: Any) -> Demuxed:
         if isinstance(packet, str):
             broken = packet
             break
-        books[packet.stream_index].take(packet)
+        if packet.stream_index in books:  # damaged files bring packets of streams nobody asked for
+            books[packet.stream_index].take(packet)
     sound = {i: book.sound() for i, book in books.items() if book.is_sound}
     return Demuxed(
         packets={i: book.packets() for i, book in books.items()},

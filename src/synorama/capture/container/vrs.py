@@ -72,6 +72,7 @@ PAYLOAD_DTYPE = np.dtype(
 _CHUNK_NAME = re.compile(r"(?P<first>.+?)_(?P<number>\d+)")
 _LIKELY_FIELD = 33_000  # bytes: the times of a block of sound, the largest field there is
 _BATCH = 256  # records whose variable fields are held at once
+_FIXED_BATCH = 1 << 14  # records whose fixed fields are held at once
 
 
 class Row(NamedTuple):
@@ -123,9 +124,9 @@ class VrsFile:
         """Return the records of one stream and kind, in order of time."""
         type_id, instance = (int(part) for part in stream.split("-"))
         r = self.records
-        mine = (r["type"] == type_id) & (r["instance"] == instance) & (r["kind"] == kind)
-        chosen: NDArray[np.void] = r[mine]
-        return chosen
+        mine = np.flatnonzero(r["type"] == type_id)
+        chosen: NDArray[np.void] = r[mine[(r["instance"] == instance)[mine]]]
+        return chosen[chosen["kind"] == kind]
 
     def columns(
         self, stream: str, records: NDArray[np.void], names: Sequence[str] | None = None
@@ -144,16 +145,13 @@ class VrsFile:
         """
         parts = list(self._by_version(stream, records))
         wanted = self._common_names(parts, names)
-        with Maps(self.paths) as maps:
-            read = [(c, _bodies(maps, records[c], layout.fixed)) for c, layout in parts]
-        if len(read) == 1:
-            return {name: np.ascontiguousarray(read[0][1][name]) for name in wanted}
         out: dict[str, NDArray[Any]] = {}
-        for name in wanted:
-            first = read[0][1][name]
-            out[name] = np.empty((len(records), *first.shape[1:]), first.dtype)
-            for chosen, rows in read:
-                out[name][chosen] = rows[name]
+        with Maps(self.paths) as maps:
+            for some, layout in _batches(parts):
+                rows = _bodies(maps, records[some], layout.fixed)
+                for name in wanted:
+                    shape = (len(records), *rows[name].shape[1:])
+                    out.setdefault(name, np.empty(shape, rows.dtype[name].base))[some] = rows[name]
         return out
 
     def texts(self, stream: str, records: NDArray[np.void], name: str) -> NDArray[np.bytes_]:
@@ -363,6 +361,15 @@ def _used_chunks(maps: Maps, end: int) -> int:
 
 
 # --- bodies ----------------------------------------------------------------------------------
+
+
+def _batches(
+    parts: Iterable[tuple[NDArray[np.intp], Layout]],
+) -> Iterator[tuple[NDArray[np.intp], Layout]]:
+    """Cut each part into batches; one without records stays, for its types."""
+    for chosen, layout in parts:
+        for start in range(0, max(1, len(chosen)), _FIXED_BATCH):
+            yield chosen[start : start + _FIXED_BATCH], layout
 
 
 def _bodies(maps: Maps, records: NDArray[np.void], kind: np.dtype[Any]) -> NDArray[Any]:

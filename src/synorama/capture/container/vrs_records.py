@@ -419,10 +419,21 @@ def record_table(maps: Maps, found: Found, record_header: int) -> NDArray[np.voi
     out["file"], out["offset"] = file, offset + record_header
     out["size"] = h["size"] - record_header
     out["unpacked"] = np.where(h["packing"] > 0, h["unpacked"], out["size"])
-    out = out[h["kind"] != TAGS_KIND]
+    if (h["kind"] == TAGS_KIND).any():
+        out = out[h["kind"] != TAGS_KIND]
+    if _is_ordered(out):  # as recorders write: no second copy of a long table
+        return out
     order = np.lexsort((out["instance"], out["type"], out["time_s"]))
     ordered: NDArray[np.void] = out[order]
     return ordered
+
+
+def _is_ordered(records: NDArray[np.void]) -> bool:
+    """Tell whether records follow each other by time, then type, then instance."""
+    steps = np.diff(records["time_s"])
+    same = np.flatnonzero(steps == 0)
+    stream = records["type"].astype(np.int64) << 16 | records["instance"]
+    return bool((steps >= 0).all() and (stream[same] <= stream[same + 1]).all())
 
 
 def _record_header(maps: Maps, at: int, size: int) -> _Header | None:

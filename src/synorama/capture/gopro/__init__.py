@@ -1,8 +1,8 @@
 """GoPro cameras: chaptered MP4 with GPMF telemetry and time code.
 
-Times are the container's own; see `synorama.capture.gopro_tracks` for the clock of several
-chapters and for the rule by which their sound is one stream, `synorama.capture.gopro_chapters`
-for what makes files one recording, `synorama.capture.gopro_telemetry` for telemetry and wall clock.
+Times are the container's own; see `synorama.capture.gopro.tracks` for the clock of several
+chapters and for the rule by which their sound is one stream, `synorama.capture.gopro.chapters`
+for what makes files one recording, `synorama.capture.gopro.telemetry` for telemetry and wall clock.
 The time code is kept in ``extras``: it counts frames of the camera's own clock, which nobody set
 by the other devices' clocks.
 """
@@ -16,10 +16,10 @@ from typing import Any
 
 from synorama.capture.container.health import video_problems
 from synorama.capture.container.mp4 import looks_like_mp4
-from synorama.capture.gopro_chapters import Chapter, read_chapter, siblings, verify
-from synorama.capture.gopro_names import ASIDE_SUFFIXES, PREVIEW_SUFFIX, parse_name
-from synorama.capture.gopro_telemetry import Telemetry, read_telemetry
-from synorama.capture.gopro_tracks import sound_track, video_track
+from synorama.capture.gopro.chapters import Chapter, read_chapter, siblings, verify
+from synorama.capture.gopro.names import ASIDE_SUFFIXES, PREVIEW_SUFFIX, parse_name
+from synorama.capture.gopro.telemetry import Telemetry, read_telemetry
+from synorama.capture.gopro.tracks import sound_track, video_track
 from synorama.capture.reader import Reader, Take
 from synorama.errors import InputError, NoMediaError
 from synorama.records import FileRef, Problem, Recording, Track

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from synorama.capture.aria_tables import RECORD_TIME, Floats, Table
+from synorama.capture.aria.tables import RECORD_TIME, Floats, Table
 from synorama.capture.container.vrs import VrsFile
 from synorama.records import Problem, Samples, SampleTrack
 from synorama.timebase import NS_PER_S

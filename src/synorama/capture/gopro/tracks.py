@@ -24,7 +24,7 @@ import numpy as np
 from synorama.capture.container.health import steady_rate_hz
 from synorama.capture.container.mp4 import Mp4Track
 from synorama.capture.container.ticks import ticks_to_ns
-from synorama.capture.gopro_chapters import Chapter
+from synorama.capture.gopro.chapters import Chapter
 from synorama.records import FRAME_DTYPE, AudioTrack, Problem, VideoTrack
 
 if TYPE_CHECKING:

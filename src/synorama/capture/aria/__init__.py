@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from synorama.capture.aria_media import audio_track, video_tracks
-from synorama.capture.aria_samples import count_words, sample_track
-from synorama.capture.aria_tables import table_for
+from synorama.capture.aria.media import audio_track, video_tracks
+from synorama.capture.aria.samples import count_words, sample_track
+from synorama.capture.aria.tables import table_for
 from synorama.capture.container.vrs import (
     VrsFile,
     first_chunk,

@@ -24,8 +24,8 @@ import numpy as np
 
 from synorama.capture.container import gpmf
 from synorama.capture.container.mp4 import Mp4Track
-from synorama.capture.gopro_chapters import Chapter
-from synorama.capture.gopro_tracks import chapter_starts, device_ns
+from synorama.capture.gopro.chapters import Chapter
+from synorama.capture.gopro.tracks import chapter_starts, device_ns
 from synorama.records import Column, Problem, Samples, SampleTrack, UtcEstimate
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ import numpy as np
 
 from synorama.capture.container import gpmf
 from synorama.capture.container.mp4 import Movie, Mp4Track, read_movie
-from synorama.capture.gopro_names import GoProName, parse_name
+from synorama.capture.gopro.names import GoProName, parse_name
 from synorama.errors import (
     CorruptFileError,
     ForeignChapterError,

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from synorama.capture.aria_samples import count_words, find_gap, goes_back
+from synorama.capture.aria.samples import count_words, find_gap, goes_back
 from synorama.capture.container.vrs import CONFIGURATION, DATA, VrsFile, payload_rows
 from synorama.records import (
     BLOCK_DTYPE,
