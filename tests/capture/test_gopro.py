@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from synorama.capture.container import gpmf
-from synorama.capture.gopro import READER
+from synorama.capture.gopro import READER, telemetry
 from synorama.capture.gopro.chapters import TimeCode
 from synorama.capture.gopro.names import parse_name
 from synorama.errors import (
