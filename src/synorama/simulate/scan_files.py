@@ -173,8 +173,8 @@ def _columns(station: Station) -> dict[str, NDArray[Any]]:
     for k, name in enumerate(COLOURS):
         columns[f"color{name}"] = np.ascontiguousarray(station.colours[:, k])
     if station.row is not None and station.column is not None:
-        columns["rowIndex"] = station.row.astype(np.int64)  # the library takes no int32
-        columns["columnIndex"] = station.column.astype(np.int64)
+        columns["rowIndex"] = station.row.astype(np.uint16)  # no wider one is safe
+        columns["columnIndex"] = station.column.astype(np.uint16)
         columns["cartesianInvalidState"] = np.where(station.valid, 0, INVALID).astype(np.int8)
     return columns
 
