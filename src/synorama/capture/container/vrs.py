@@ -125,8 +125,9 @@ class VrsFile:
         type_id, instance = (int(part) for part in stream.split("-"))
         r = self.records
         mine = np.flatnonzero(r["type"] == type_id)
-        chosen: NDArray[np.void] = r[mine[(r["instance"] == instance)[mine]]]
-        return chosen[chosen["kind"] == kind]
+        mine = mine[(r["instance"][mine] == instance) & (r["kind"][mine] == kind)]
+        chosen: NDArray[np.void] = r[mine]
+        return chosen
 
     def columns(
         self, stream: str, records: NDArray[np.void], names: Sequence[str] | None = None
@@ -150,8 +151,10 @@ class VrsFile:
             for some, layout in _batches(parts):
                 rows = _bodies(maps, records[some], layout.fixed)
                 for name in wanted:
-                    shape = (len(records), *rows[name].shape[1:])
-                    out.setdefault(name, np.empty(shape, rows.dtype[name].base))[some] = rows[name]
+                    column = rows[name]
+                    if name not in out:
+                        out[name] = np.empty((len(records), *column.shape[1:]), column.dtype)
+                    out[name][some] = column
         return out
 
     def texts(self, stream: str, records: NDArray[np.void], name: str) -> NDArray[np.bytes_]:
