@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import random
 import shutil
@@ -57,6 +59,41 @@ def test_embedded_bytes_are_the_source(made: Made) -> None:
                 seen.append(source.name)
     assert len(seen) == 5
     assert stat.S_IMODE(made.sealed.stat().st_mode) & 0o222 == 0
+
+
+def test_a_disk_that_cannot_be_written_past_its_cache(
+    fresh: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Refused when it is opened, refused by its grain, or no such thing on this system."""
+    seal(fresh.linked, fresh.sealed)
+    expected = h5_media(fresh.sealed)
+    write = os.pwrite
+    refused = 0
+
+    def coarse(descriptor: int, piece: memoryview, at: int) -> int:
+        nonlocal refused
+        if fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_DIRECT:
+            refused += 1
+            raise OSError(errno.EINVAL, "invalid argument")
+        return write(descriptor, piece, at)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwrite", coarse)
+        seal(fresh.linked, fresh.sealed, overwrite=True)
+    assert refused
+    assert h5_media(fresh.sealed) == expected
+    monkeypatch.delattr(os, "O_DIRECT")
+    seal(fresh.linked, fresh.sealed, overwrite=True)
+    assert h5_media(fresh.sealed) == expected
+
+
+def h5_media(path: Path) -> dict[str, bytes]:
+    with h5py.File(path) as file:
+        return {
+            f"{name}/{k}": group["data"][()].tobytes()
+            for name, recording in file["recordings"].items()
+            for k, group in recording["files"].items()
+        }
 
 
 def test_blocks_of_a_larger_file(tmp_path: Path, fresh: Made) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 import shutil
 import stat
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -250,23 +252,22 @@ def _embed(
 ) -> list[tuple[str, bytes]]:
     """Copy all media into its places; return each file's digest and its blocks' digests."""
     written = []
-    with temporary.open("r+b", buffering=0) as target:
-        for one in media:
-            digest, blocks = _copy(one, target, count)
-            _read_back(one, target, blocks, temporary, count)
-            written.append((digest, blocks))
+    for one in media:
+        with _Place(temporary, one.offset) as place:
+            digest, blocks = _copy(one, place, count)
+        _read_back(one, blocks, temporary, count)
+        written.append((digest, blocks))
     return written
 
 
-def _copy(one: _Media, target: IO[bytes], count: Callable[[int], None]) -> tuple[str, bytes]:
+def _copy(one: _Media, place: _Place, count: Callable[[int], None]) -> tuple[str, bytes]:
     import blake3
 
     whole = blake3.blake3()
-    target.seek(one.offset)
 
     def put(piece: memoryview) -> None:
         whole.update(piece)
-        _write_all(target, piece)
+        place.write(piece)
         count(len(piece))
 
     with _open_media(one) as source:
@@ -291,20 +292,54 @@ def _open_media(one: _Media) -> IO[bytes]:
         ) from error
 
 
-def _write_all(target: IO[bytes], piece: memoryview) -> None:
-    while piece:
-        piece = piece[target.write(piece) :]
+class _Place:
+    """Where a file's bytes go, written past the system's cache where it can.
+
+    Nobody reads them from there, and to fill the cache with them would cost as much CPU as the
+    digests do and throw out what others need. What does not fit the disk's grain, such as a
+    file's last bytes, goes through the cache.
+    """
+
+    def __init__(self, path: Path, offset: int) -> None:
+        self._at = offset
+        self._cached = os.open(path, os.O_WRONLY)
+        self._direct: int | None = None
+        if hasattr(os, "O_DIRECT"):
+            with suppress(OSError):  # a file system that only writes through its cache
+                self._direct = os.open(path, os.O_WRONLY | os.O_DIRECT)
+
+    def __enter__(self) -> _Place:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Bring all to the disk."""
+        try:
+            os.fsync(self._cached)
+        finally:
+            os.close(self._cached)
+            if self._direct is not None:
+                os.close(self._direct)
+
+    def write(self, piece: memoryview) -> None:
+        """Write all of a piece after what was written before."""
+        while piece:
+            done = self._write(piece)
+            self._at, piece = self._at + done, piece[done:]
+
+    def _write(self, piece: memoryview) -> int:
+        if self._direct is not None and not (
+            self._at % ALIGNED_BYTES or len(piece) % ALIGNED_BYTES
+        ):
+            try:
+                return os.pwrite(self._direct, piece, self._at)
+            except OSError as error:
+                if error.errno != errno.EINVAL:  # else: a disk of a coarser grain
+                    raise
+        return os.pwrite(self._cached, piece, self._at)
 
 
-def _read_back(
-    one: _Media,
-    target: IO[bytes],
-    blocks: bytes,
-    temporary: Path,
-    count: Callable[[int], None],
-) -> None:
+def _read_back(one: _Media, blocks: bytes, temporary: Path, count: Callable[[int], None]) -> None:
     """Read what was written, from the disk and not from memory, and compare the digests."""
-    os.fsync(target.fileno())
     with _open_past_cache(temporary, one.offset, one.bytes) as written:
         again = digest_blocks(written, one.bytes, lambda piece: count(len(piece)))
     if again != blocks:
