@@ -15,12 +15,14 @@ from synorama.timebase import NS_PER_S
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    Float64 = NDArray[np.float64]
     Int64 = NDArray[np.int64]
 
 __all__ = ["count_words", "find_gap", "goes_back", "sample_track"]
 
 GAP_STEPS = 5  # a pause of so many usual steps is called a gap ...
 GAP_LEAST_NS = 50_000_000  # ... if it is also longer than this
+_BATCH = 1 << 14  # rows that are held as float64 at once
 
 
 def sample_track(
@@ -87,6 +89,20 @@ def _read(vrs: VrsFile, stream: str, table: Table) -> Samples:
 
 def _values(table: Table, fields: dict[str, NDArray[Any]], n: int) -> NDArray[np.floating[Any]]:
     """Return all columns of numbers, as float32 where that loses nothing."""
+    narrow = np.empty((n, len(table.columns)), np.float32)
+    for start in range(0, n, _BATCH):
+        stop = min(start + _BATCH, n)
+        wide = _wide(table, fields, start, stop)
+        narrow[start:stop] = wide
+        if not np.array_equal(narrow[start:stop].astype(np.float64), wide, equal_nan=True):
+            return _wide(table, fields, 0, n)
+    return narrow
+
+
+def _wide(table: Table, fields: dict[str, NDArray[Any]], start: int, stop: int) -> Float64:
+    """Return some rows of all columns of numbers."""
+    fields = {name: column[start:stop] for name, column in fields.items()}
+    n = stop - start
     out = np.full((n, len(table.columns)), np.nan)
     at = 0
     for floats in table.values:
@@ -94,9 +110,7 @@ def _values(table: Table, fields: dict[str, NDArray[Any]], n: int) -> NDArray[np
         if floats.field in fields and fields[floats.field][:1].size in (0, width):
             out[:, at : at + width] = _floats(floats, fields, n)
         at += width
-    narrow = out.astype(np.float32)
-    same: bool = np.array_equal(narrow.astype(np.float64), out, equal_nan=True)
-    return narrow if same else out
+    return out
 
 
 def _floats(floats: Floats, fields: dict[str, NDArray[Any]], n: int) -> NDArray[Any]:

@@ -90,6 +90,8 @@ class Maps:
     def gather(self, starts: NDArray[np.int64], kind: np.dtype[Any]) -> NDArray[Any]:
         """Return the structures of a packed type that begin at places in the whole."""
         file, at = self.locate(starts)
+        if len(self._maps) == 1:
+            return self.gather_in(0, at, kind)
         out = np.empty(len(starts), kind)
         for k in range(len(self._maps)):
             mine = slice(*np.searchsorted(file, [k, k + 1]))  # starts increase, so does file
