@@ -21,7 +21,7 @@ EYES_CPF_M = {"left": (0.0315, 0.0, 0.0), "right": (-0.0315, 0.0, 0.0)}  # as th
 BIAS_RAD = np.deg2rad(0.9)  # one sigma, an angle, of one wearer
 SLOW_RAD, QUICK_RAD = np.deg2rad(0.6), np.deg2rad(0.35)  # one sigma an angle
 VERGENCE_RAD = np.deg2rad(0.4)  # one sigma of the difference of the two eyes
-INTERVAL_RAD = {"yaw": (0.016, 0.046), "pitch": (0.03, 0.083)}  # half of least and usual width
+INTERVAL_RAD = {"yaw": (0.026, 0.050), "pitch": (0.055, 0.086)}  # least and mean width
 DEPTH_M = (0.1, 10.0)
 
 

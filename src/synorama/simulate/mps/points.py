@@ -43,8 +43,8 @@ LEAST_SIGMA = 4.3e-5
 NOISE_PER_SIGMA = 1.5  # points are worse than they say
 NOISE_FLOOR_M = 0.004
 
-WRONG_SHARE, WRONG_SPREAD = 0.03, 0.35  # mismatches: one sigma of the distance's logarithm
-FAR_SHARE, FAR_M, FAR_POWER = 0.016, 12.0, 1.7  # share beyond FAR_M, falling with this power
+WRONG_SHARE, WRONG_SPREAD = 0.05, 0.35  # mismatches: one sigma of the distance's logarithm
+FAR_SHARE, FAR_M, FAR_POWER = 0.05, 6.0, 1.7  # share beyond FAR_M, falling with this power
 FAR_SIGMA, FAR_SIGMA_SPREAD = 0.0115, 0.9
 
 SEEN_FRAMES = 8.0  # mean length of a track

@@ -30,7 +30,7 @@ NO_PLACE_ON_EARTH = {"x": 0.0, "y": 0.0, "z": 0.0, "w": 1.0}
 
 YAW_DRIFT_RAD_S = np.deg2rad(0.8) / 60.0
 SCALE_SIGMA = 0.004
-ODOMETRY_SIGMA = (0.006, 0.006, 0.004)  # m/s, of the slow error of velocity
+ODOMETRY_SIGMA = (0.003, 0.003, 0.002)  # m/s, of the slow error of velocity
 
 
 def trajectory_times_us(estimate: Estimate, frames_ns: Int64) -> Int64:
