@@ -109,9 +109,9 @@ def discover(folder: Path | str, *, rig: Path | None = None) -> Discovery:
         )
     if not folder.is_dir():
         raise InputNotFoundError("there is no such folder", path=folder, hint="check the path")
+    files = sorted(_files(folder))
     config = load_session_config(folder)
     known = load_rig(rig or find_rig(folder))
-    files = sorted(_files(folder))
     ignored = _ignored(folder, config, files)
     candidates = [p for p in files if p not in ignored and not _is_aside(folder, p)]
     claimed, unread = _claim(candidates)
@@ -162,9 +162,9 @@ def _files(folder: Path) -> Iterator[Path]:
     whole = folder.resolve()
     entered = {whole, *whole.parents}
     for where, folders, names in os.walk(folder, onerror=_refuse_unread, followlinks=True):
-        real = {name: Path(where, name).resolve() for name in sorted(folders)}
-        folders[:] = [n for n in real if not n.startswith(".") and real[n] not in entered]
-        entered.update(real[name] for name in folders)
+        real = {Path(where, n).resolve(): n for n in sorted(folders) if not n.startswith(".")}
+        folders[:] = [name for path, name in real.items() if path not in entered]
+        entered.update(real)
         yield from (Path(where, n) for n in names if not n.startswith("."))
 
 

@@ -83,8 +83,8 @@ def process(
 
 def status(work: Workspace) -> tuple[StageRun, ...]:
     """Tell for each stage whether it is up to date, without running any."""
+    keys = stage_keys(work)  # first: it says in words what cannot be read
     last = read_journal(work)
-    keys = stage_keys(work)
     return tuple(
         StageRun(
             stage.name,

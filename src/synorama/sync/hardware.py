@@ -37,6 +37,7 @@ KNOT_S = 60.0
 END_S = 180.0  # what the end rates are taken from
 RATE_SIGMA_PPM = 0.5
 LIMIT_NS = 3600 * NS_PER_S
+APART_NS = 60 * NS_PER_S  # notes may begin before, and end after, the recording of the clock
 # One sigma that no average of notes can undercut: TICSync is stated below 1 ms, SubGHz below
 # 10 us; time code names frames of 1/30 s; UTC comes from a phone.
 FLOOR_NS: dict[SyncMode, float] = {"tic_sync": 5e5, "subghz": 5e3, "timecode": 1e7, "utc": 5e7}
@@ -257,9 +258,10 @@ def hardware_clock(reference: Recording, other: Recording) -> HardwareClock | st
             why.append("the shared session ids differ: the glasses were not recorded together")
         elif reference.sync_role == giver:
             clock = fit_mapping(mapping, reference.id, other.id)
-            if clock is not None:
-                return clock
-            why.append("its time mapping holds no usable note")
+            ours = clock and _of_this_take(clock, reference)
+            if ours:
+                return ours
+            why.append(_why_no_notes(clock, reference))
         else:
             why.append(f"'{reference.id}' is not the {giver} whose clock it noted")
     for common in ("subghz", "tic_sync", "timecode"):
@@ -267,6 +269,41 @@ def hardware_clock(reference: Recording, other: Recording) -> HardwareClock | st
         if clock is not None:
             return clock
     return why[-1]
+
+
+def _why_no_notes(clock: HardwareClock | None, giver: Recording) -> str:
+    if clock is None:
+        return "its time mapping holds no usable note"
+    return f"it noted no time at which '{giver.id}' recorded: those glasses were restarted"
+
+
+def _of_this_take(clock: HardwareClock, giver: Recording) -> HardwareClock | None:
+    """Keep the notes of the giver's clock as it ran while the giver recorded, if there are any.
+
+    Glasses that restart count anew, while those that note their time go on noting: what was noted
+    of another take says nothing of this one's clock.
+    """
+    within = [_shared_ns(m, giver) for m in clock.maps]
+    kept = [m for m, shared in zip(clock.maps, within, strict=True) if shared > 0]
+    if any(a.apply(a.range_ns[1]) > b.apply(b.range_ns[0]) for a, b in pairwise(kept)):
+        kept = [clock.maps[int(np.argmax(within))]]  # one clock does not go back
+    if not kept:
+        return None
+    if len(kept) == len(clock.maps):
+        return clock
+    warning = (
+        f"{kept[0].source}: some of its notes are of another start of '{giver.id}' and were left "
+        "out: those glasses were restarted in the middle"
+    )
+    return replace(clock, maps=tuple(kept), warnings=(*clock.warnings, warning))
+
+
+def _shared_ns(clock: ClockMap, giver: Recording) -> int:
+    """Return for how long a segment's notes and the giver's recording overlap; all is well at 1."""
+    if giver.first_ns is None or giver.last_ns is None:
+        return 1
+    first, last = (int(clock.apply(t)) for t in clock.range_ns)
+    return min(last, giver.last_ns + APART_NS) - max(first, giver.first_ns - APART_NS)
 
 
 def utc_clock(reference: Recording, other: Recording) -> HardwareClock | None:
