@@ -72,7 +72,7 @@ def session(
     ]
     width, depth, _ = room.size_m
     corner = fixed((width / 2 - 0.3, depth / 2 - 0.3, 1.0))
-    sources.append(Source("fan", corner, Fan(3, "fan")))
+    sources.append(Source("fan", corner, Fan(3, "fan"), reflects=False))
     sources.append(Source("alarm", corner, alarm([20.0, 48.0])))
     if with_music:
         sources.append(Source("radio", corner, music(3, 0.0, seconds)))
@@ -120,7 +120,7 @@ def levels(heard: dict[str, NDArray[np.float32]], talk: Dialogue) -> None:
 
 
 def look(folder: Path, heard: dict[str, NDArray[np.float32]]) -> None:
-    import matplotlib.pyplot as plt  # type: ignore[import-not-found]
+    import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(len(heard), 1, figsize=(14, 3 * len(heard)), sharex=True)
     for axis, (name, samples) in zip(axes, heard.items(), strict=True):

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from synorama.simulate.clips import GRID_HZ, Dry
+from synorama.timebase import ClockMap
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,6 +31,7 @@ __all__ = [
     "LONGEST_M",
     "SPEED_M_S",
     "Ears",
+    "Hears",
     "RoomBox",
     "Source",
     "fixed",
@@ -45,6 +47,16 @@ DECAY_60_DB = float(np.log(1e6))  # energy falls by e to this in one reverberati
 IMAGE_ORDER = 2
 LONGEST_M = 85.0  # way of a reflection that has its own delay
 HEAD_CENTRE_CPF_M = (0.0, 0.0, -0.09)
+
+
+class Hears(Protocol):
+    """What the writers of devices ask for sound."""
+
+    def heard(
+        self, clock: ClockMap, rate_hz: float, first_ns: int, start: int, count: int
+    ) -> Float32:
+        """Return samples ``(count,)`` or ``(count, M)`` on a clock ``C_session_device``."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +147,9 @@ class Source:
         Session times to unit vectors ``(N, 3)`` into which it sounds most, if it does.
     behind
         Amplitude to the opposite side, as a share.
+    reflects
+        Whether the first reflections have delays of their own. A steady noise does without, at
+        less cost, as nobody can tell.
     """
 
     name: str
@@ -143,6 +158,7 @@ class Source:
     level: float = 1.0
     facing: Place | None = None
     behind: float = 0.4
+    reflects: bool = True
 
     @property
     def all_around(self) -> float:

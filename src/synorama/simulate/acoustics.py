@@ -46,7 +46,9 @@ __all__ = ["Listener", "RoomSound"]
 NEAREST_M = 0.03  # no microphone comes closer to a source
 SPLINE_DEGREE, SPLINE_REACH = 5, 6
 HOP = 256  # samples of the device between which everything moves in a straight line
-PIECE_HOPS = 32  # made at once
+PIECE_HOPS = 24  # made at once; small enough for the processor's cache
+PIECE = PIECE_HOPS * HOP
+SILENCE = 1e-7  # of full scale
 STEP = 240  # grid samples between which positions are known: 5 ms
 CHUNK, AFTER = 4 * GRID_HZ, GRID_HZ // 2  # grid samples of one table, and what it adds behind
 BEFORE = ceil(LONGEST_M / SPEED_M_S * 100) * GRID_HZ // 100  # and in front, for late reflections
@@ -85,9 +87,22 @@ class _Path:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Voice:
-    """A source during one stretch: spline of its sound, table of its reflections, where it is."""
+    """A source during one stretch.
+
+    Parameters
+    ----------
+    source
+        Which.
+    sounds
+        Whether it sounds at all, every `STEP` of the grid.
+    spline, early
+        Its sound as a spline on the grid, and as walls reflect it, on a grid `EARLY_UP` as fine.
+    path, facing
+        Where it is, and where it points.
+    """
 
     source: Source
+    sounds: NDArray[np.bool_]
     spline: Float32
     early: Float32
     path: _Path
@@ -153,10 +168,13 @@ class RoomSound:
         if dry is None:
             return None
         spline = ndimage.spline_filter1d(dry, SPLINE_DEGREE, output=np.float32)
-        early = signal.resample_poly(dry, EARLY_UP, 1, window=_wall_taps())
+        early = dry[:0]
+        if source.reflects:
+            early = signal.resample_poly(dry, EARLY_UP, 1, window=_wall_taps())
         facing = source.facing and _Path.of(source.facing, self.start_ns, first, count)
         path = _Path.of(source.place, self.start_ns, first, count)
-        return _Voice(source, spline, early.astype(np.float32), path, facing or None)
+        sounds = np.abs(dry.reshape(-1, STEP)).max(axis=1) > SILENCE
+        return _Voice(source, sounds, spline, early.astype(np.float32), path, facing or None)
 
     def _late_waves(self, first: int, count: int) -> Float32 | None:
         """Return late reverberation as `WAVES` plane waves ``(WAVES, count)`` on the grid."""
@@ -219,8 +237,6 @@ class _Knots:
 
     Parameters
     ----------
-    first
-        The device's sample at the first knot.
     at
         ``(K,)`` positions on the grid.
     mics, centre
@@ -229,7 +245,6 @@ class _Knots:
         Every how many samples reflections are made.
     """
 
-    first: int
     at: Float64
     mics: Float64
     centre: Float64 | None
@@ -243,6 +258,7 @@ class Listener:
         self._sound, self._ears = sound, ears
         self._images = sound.room.images()
         self._paths = lru_cache(2)(self._make_paths)
+        self._piece = lru_cache(2)(self._make_piece)  # blocks rarely end where pieces do
 
     def heard(
         self, clock: ClockMap, rate_hz: float, first_ns: int, start: int, count: int
@@ -266,12 +282,10 @@ class Listener:
         """
         reach = len(self._ears.tone) // 2
         first, last = start - reach, start + count + reach
-        cuts = range(first, last, PIECE_HOPS * HOP)
-        pieces = [
-            self._piece(clock, rate_hz, first_ns, cut, min(cut + PIECE_HOPS * HOP, last))
-            for cut in cuts
-        ]
-        given = self._ears.channels(_filtered(np.concatenate(pieces), self._ears.tone))
+        numbers = range(first // PIECE, (last - 1) // PIECE + 1)
+        whole = np.concatenate([self._piece(clock, rate_hz, first_ns, k) for k in numbers])
+        wanted = whole[first - numbers[0] * PIECE :][: last - first]
+        given = self._ears.channels(_filtered(wanted, self._ears.tone))
         return given[:, 0] if given.shape[1] == 1 else given
 
     def arrival_ns(self, source: str, emitted_ns: Int64) -> Int64:
@@ -300,41 +314,44 @@ class Listener:
             arrived = emitted + np.rint(travel_s * NS_PER_S).astype(np.int64)
         return arrived
 
-    def _piece(
-        self, clock: ClockMap, rate_hz: float, first_ns: int, start: int, stop: int
-    ) -> Float32:
-        """Return samples ``start`` to ``stop`` ``(stop - start, M)``, at most `PIECE_HOPS`."""
-        knots, chunk = self._knots(clock, rate_hz, first_ns, start, stop)
-        hops, microphones = len(knots.at) - 1, len(self._ears.gains)
-        direct = np.zeros((microphones, hops, HOP), np.float32)
-        thin = np.zeros((microphones, hops, HOP // knots.thin), np.float32)
-        for voice in chunk.voices:
+    def _make_piece(self, clock: ClockMap, rate_hz: float, first_ns: int, number: int) -> Float32:
+        """Return samples ``(PIECE, M)`` from ``number * PIECE`` on, whoever asks for which."""
+        knots, chunk = self._knots(clock, rate_hz, first_ns, number * PIECE)
+        microphones = len(self._ears.gains)
+        direct = np.zeros((microphones, PIECE_HOPS, HOP), np.float32)
+        thin = np.zeros((microphones, PIECE_HOPS + 2, HOP // knots.thin), np.float32)
+        for voice in self._sounding(chunk, knots):
             delays, gains = self._travels(voice, knots)
-            direct += _direct(voice.spline, knots.at, chunk.first, delays, gains)
-            positions = (knots.at[:, np.newaxis, np.newaxis] - delays - chunk.first) * EARLY_UP
-            thin += _gathered(voice.early, positions[..., 1:], gains[..., 1:], thin.shape[2])
+            positions = knots.at[:, np.newaxis, np.newaxis] - delays - chunk.first
+            direct += _direct(voice.spline, positions[1:-1, :, 0], gains[1:-1, :, 0])
+            if voice.source.reflects:
+                places = EARLY_UP * positions[..., 1:]
+                thin += _gathered(voice.early, places, gains[..., 1:], thin.shape)
         if chunk.late is not None:
-            thin += self._late(chunk.late, chunk.first, knots, thin.shape[2])
-        whole = direct.reshape(microphones, -1)
-        whole += _thickened(thin.reshape(microphones, -1), knots.thin)
-        wanted: Float32 = whole[:, start - knots.first : stop - knots.first].T
-        return wanted
+            thin += self._late(chunk.late, chunk.first, knots, thin.shape)
+        early = _thickened(thin.reshape(microphones, -1), knots.thin)[:, HOP:-HOP]
+        return np.ascontiguousarray((direct.reshape(microphones, -1) + early).T)
+
+    def _sounding(self, chunk: _Chunk, knots: _Knots) -> list[_Voice]:
+        """Return the sources of which something can arrive between the knots."""
+        reach = self._sound.room.longest_m / SPEED_M_S * GRID_HZ
+        begin = max(0, int((knots.at[0] - chunk.first - reach) / STEP))
+        end = int((knots.at[-1] - chunk.first) / STEP) + 2
+        return [voice for voice in chunk.voices if voice.sounds[begin:end].any()]
 
     def _knots(
-        self, clock: ClockMap, rate_hz: float, first_ns: int, start: int, stop: int
+        self, clock: ClockMap, rate_hz: float, first_ns: int, start: int
     ) -> tuple[_Knots, _Chunk]:
-        thin = 2 if rate_hz > HALF_RATE_ABOVE_HZ else 1
-        reach = thin * MIDPOINT_TAPS // 2
-        hops = np.arange((start - reach) // HOP, -(-(stop + reach) // HOP) + 1)
-        ticks = hops * (HOP * NS_PER_S / rate_hz)
+        """Return the knots of a piece, with one hop more to both sides for the filters."""
+        ticks = (start + HOP * np.arange(-1, PIECE_HOPS + 2)) * (NS_PER_S / rate_hz)
         whole = np.floor(ticks).astype(np.int64)
         session = clock.apply(first_ns + whole) - self._sound.start_ns + (ticks - whole)
         at = session * (GRID_HZ / NS_PER_S)
         number = int(at[0] // CHUNK)
         mics, centre = self._paths(number)
         here = None if centre is None else centre.at(at)
-        knots = _Knots(int(hops[0]) * HOP, at, mics.at(at), here, thin)
-        return knots, self._sound.chunk(number)
+        thin = 2 if rate_hz > HALF_RATE_ABOVE_HZ else 1
+        return _Knots(at, mics.at(at), here, thin), self._sound.chunk(number)
 
     def _make_paths(self, number: int) -> tuple[_Path, _Path | None]:
         first, count, start_ns = number * CHUNK, CHUNK + AFTER, self._sound.start_ns
@@ -346,7 +363,8 @@ class Listener:
 
     def _travels(self, voice: _Voice, knots: _Knots) -> tuple[Float64, Float64]:
         """Return delays [grid samples] and gains ``(K, M, I)`` of all images of a source."""
-        sign, offset, reflected = self._images
+        heard = None if voice.source.reflects else 1
+        sign, offset, reflected = (of_image[:heard] for of_image in self._images)
         mics = knots.mics[:, :, np.newaxis]
         away = mics - (voice.path.at(knots.at)[:, np.newaxis, np.newaxis] * sign + offset)
         delays = np.linalg.norm(away, axis=-1) * (GRID_HZ / SPEED_M_S)
@@ -363,14 +381,14 @@ class Listener:
         delays = distance * (GRID_HZ / SPEED_M_S)
         return delays - delays[..., :1] if self._sound.aligned else delays, gains
 
-    def _late(self, late: Float32, first: int, knots: _Knots, count: int) -> Float32:
-        """Return the late reverberation ``(M, hops, count)``: plane waves at each microphone."""
+    def _late(self, late: Float32, first: int, knots: _Knots, shape: tuple[int, ...]) -> Float32:
+        """Return the late reverberation of that shape: plane waves at each microphone."""
         middle = np.add(self._sound.room.low_m, self._sound.room.high_m) / 2
         early_s = (knots.mics - middle) @ self._sound.wave_directions.T / SPEED_M_S
         early_s *= not self._sound.aligned
         positions = knots.at[:, np.newaxis, np.newaxis] - first + early_s * GRID_HZ
         rows = np.arange(WAVES) * late.shape[1]
-        return _gathered(late.reshape(-1), positions, np.ones_like(positions), count, rows)
+        return _gathered(late.reshape(-1), positions, np.ones_like(positions), shape, rows)
 
 
 def _towards(directions: Float64, ahead: Float64, behind: float) -> Float64:
@@ -385,11 +403,19 @@ def _ramp(count: int) -> Float32:
     return np.asarray(np.arange(count) / count, np.float32)
 
 
-def _direct(spline: Float32, at: Float64, first: int, delays: Float64, gains: Float64) -> Float32:
-    """Return direct sound ``(M, hops, HOP)``, by a spline that moves nothing in time."""
+def _direct(spline: Float32, positions: Float64, gains: Float64) -> Float32:
+    """Return direct sound ``(M, hops, HOP)``, by a spline that moves nothing in time.
+
+    Parameters
+    ----------
+    spline
+        Coefficients of the sound.
+    positions, gains
+        ``(K, M)`` at the knots: where in the sound, and how loud.
+    """
     from scipy import ndimage
 
-    knots = (at[:, np.newaxis] - delays[..., 0] - first).T
+    knots, gain = positions.T, gains.T.astype(np.float32)
     low = int(knots.min()) - SPLINE_REACH
     piece = spline[low : int(knots.max()) + SPLINE_REACH + 2]
     share = np.arange(HOP) / HOP
@@ -397,7 +423,6 @@ def _direct(spline: Float32, at: Float64, first: int, delays: Float64, gains: Fl
     heard = ndimage.map_coordinates(
         piece, [places.ravel()], order=SPLINE_DEGREE, output=np.float32, prefilter=False
     )
-    gain = gains[..., 0].T.astype(np.float32)
     faded = gain[:, :-1, np.newaxis] + np.diff(gain)[..., np.newaxis] * _ramp(HOP)
     return np.asarray(heard.reshape(places.shape) * faded, np.float32)
 
@@ -406,7 +431,7 @@ def _gathered(
     table: Float32,
     positions: Float64,
     gains: Float64,
-    count: int,
+    shape: tuple[int, ...],
     rows: NDArray[np.intp] | int = 0,
 ) -> Float32:
     """Return the sum over paths ``(M, hops, count)``, each read from a table along its way.
@@ -417,27 +442,35 @@ def _gathered(
         Read by straight lines between its values.
     positions, gains
         ``(K, M, I)`` at the knots of I paths.
-    count
-        How many samples to read a hop.
+    shape
+        Microphones, hops, samples a hop.
     rows
         Where in the table each path begins.
     """
-    knots, weights = np.moveaxis(positions, 0, 1), np.moveaxis(gains, 0, 1)
-    low = int(knots.min())
-    begin = (knots[:, :-1, :, np.newaxis] - low).astype(np.float32)
-    along = np.diff(knots, axis=1)[..., np.newaxis].astype(np.float32)
-    places = begin + along * _ramp(count)
+    low = int(positions.min())
+    begin, along = (positions[:-1] - low).astype(np.float32), np.diff(positions, axis=0)
+    level, change = gains[:-1].astype(np.float32), np.diff(gains, axis=0).astype(np.float32)
+    ramp, offset = _ramp(shape[2]), np.reshape(rows, (-1, 1)) + low
+    gathered = np.empty(shape, np.float32)
+    for m in range(shape[0]):  # one by one, as all of them together leave the processor's cache
+        places = along[:, m, :, np.newaxis].astype(np.float32) * ramp
+        places += begin[:, m, :, np.newaxis]
+        read = _between(table, places, offset)
+        parts = np.stack([level[:, m], change[:, m]], axis=1) @ read
+        gathered[m] = parts[:, 0] + parts[:, 1] * ramp
+    return gathered
+
+
+def _between(table: Float32, places: Float32, offset: NDArray[np.intp]) -> Float32:
+    """Return a table's values at places behind an offset; spoils the places."""
     whole = places.astype(np.intp)
-    places -= whole
-    whole += low + np.reshape(rows, (-1, 1))
+    np.subtract(places, whole, out=places, casting="unsafe")
+    whole += offset
     read = table.take(whole, mode="clip")
     whole += 1
     places *= table.take(whole, mode="clip") - read
     read += places
-    pair = np.stack([weights[:, :-1], np.diff(weights, axis=1)], axis=2).astype(np.float32)
-    level, change = np.moveaxis(pair @ read, 2, 0)
-    gathered: Float32 = level + change * _ramp(count)
-    return gathered
+    return read
 
 
 def _thickened(thin: Float32, factor: int) -> Float32:

@@ -217,7 +217,7 @@ def _blocks(
         times = sample_times_ns(first_ns, rate_hz, start, MIC_BLOCK)
         heard = sound.heard(glasses.clock, rate_hz, first_ns, start, MIC_BLOCK)
         noise = rng.standard_normal((MIC_BLOCK, MIC_CHANNELS), np.float32)
-        level = heard[:, np.newaxis] * gains + np.float32(glasses.hearing.noise_rms) * noise
+        level = heard.reshape(MIC_BLOCK, -1) * gains + np.float32(glasses.hearing.noise_rms) * noise
         samples = (level.clip(-0.999, 0.999) * np.float64(INT32_FULL_SCALE)).astype("<i4")
         told = layouts.AUDIO.data.encode(audio_muted=0, capture_timestamps_ns=times)
         yield layouts.data(stream, int(times[0]), told, samples.tobytes())

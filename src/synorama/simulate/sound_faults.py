@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from synorama.simulate.acoustic_scene import Ears
+from synorama.simulate.acoustic_scene import Ears, Hears
 from synorama.timebase import NS_PER_S, ClockMap
 
 if TYPE_CHECKING:
@@ -26,16 +26,6 @@ __all__ = [
     "swapped",
     "wandering",
 ]
-
-
-class Hears(Protocol):
-    """What the writers of devices ask for sound."""
-
-    def heard(
-        self, clock: ClockMap, rate_hz: float, first_ns: int, start: int, count: int
-    ) -> Float32:
-        """Sample the sound on a device's clock."""
-        ...
 
 
 def muted(ears: Ears, *channels: int) -> Ears:
