@@ -15,7 +15,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from synorama.simulate.acoustic_scene import (
+from synorama.simulate.clocks import steady_clock
+from synorama.simulate.scene.layouts import build_room
+from synorama.simulate.scene.motion import MICROPHONES_CPF_M, MOUTH_CPF_M, plan_motion
+from synorama.simulate.sound.acoustic_scene import (
     Ears,
     RoomBox,
     Source,
@@ -25,19 +28,16 @@ from synorama.simulate.acoustic_scene import (
     worn,
     worn_ears,
 )
-from synorama.simulate.acoustics import RoomSound
-from synorama.simulate.clips import GRID_HZ
-from synorama.simulate.clocks import steady_clock
-from synorama.simulate.dialogue import plan_dialogue
-from synorama.simulate.motion import MICROPHONES_CPF_M, MOUTH_CPF_M, plan_motion
-from synorama.simulate.noises import Fan, alarm, clatter, music
-from synorama.simulate.scene.layouts import build_room
+from synorama.simulate.sound.acoustics import RoomSound
+from synorama.simulate.sound.clips import GRID_HZ
+from synorama.simulate.sound.dialogue import plan_dialogue
+from synorama.simulate.sound.noises import Fan, alarm, clatter, music
 from synorama.timebase import NS_PER_S
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from synorama.simulate.dialogue import Dialogue
+    from synorama.simulate.sound.dialogue import Dialogue
 
 START_NS = 10**12
 RATE_HZ = 48_000.0
@@ -55,7 +55,7 @@ def session(
     sources = [
         Source(
             w.name,
-            worn(w.head.pose, MOUTH_CPF_M.tolist()),
+            worn(w.head.pose, MOUTH_CPF_M),
             talk.dry(w.name),
             MOUTH_LEVEL,
             heading(w.head.pose),

@@ -170,14 +170,14 @@ def _audio(provider: Any, stream: Any) -> Row:
 def simulated(folder: Path) -> tuple[Path, Path]:
     """Write one pair of glasses and the services' output; return the recording and the output."""
     from synorama.simulate import simulate
-    from synorama.simulate.aria_calibration import GEN1, calibration_json
-    from synorama.simulate.aria_streams import Glasses
     from synorama.simulate.clocks import steady_clock
-    from synorama.simulate.motion import plan_motion
+    from synorama.simulate.devices.aria_calibration import GEN1, calibration_json
+    from synorama.simulate.devices.aria_streams import Glasses
     from synorama.simulate.mps import MpsOptions, Worn, write_mps
     from synorama.simulate.scene.layouts import build_room
+    from synorama.simulate.scene.motion import plan_motion
     from synorama.simulate.scene.surface import room_surface
-    from synorama.simulate.sound import Hearing
+    from synorama.simulate.sound.plain import Hearing
 
     simulate(folder / "session", seed=SEED, seconds=SECONDS, devices=("leader",))
     room = build_room(SEED, "open")

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from synorama.simulate.cameras import Camera, Fisheye624, KannalaBrandt, Pinhole
-from synorama.simulate.motion import plan_motion
-from synorama.simulate.render import Film, Studio
+from synorama.simulate.scene.cameras import Camera, Fisheye624, KannalaBrandt, Pinhole
 from synorama.simulate.scene.layouts import build_room
+from synorama.simulate.scene.motion import plan_motion
+from synorama.simulate.scene.render import Film, Studio
 from synorama.simulate.scene.room import KINDS, Room
 
 S = 1_000_000_000

@@ -30,7 +30,7 @@ import numpy as np
 from synorama.capture.aria import open_aria
 from synorama.media.payload import read_payload
 from synorama.records import Recording, SampleTrack, VideoTrack
-from synorama.simulate.vrs_writer import DataLayout, Kind, Record, VrsStream, write_vrs
+from synorama.simulate.formats.vrs_writer import DataLayout, Kind, Record, VrsStream, write_vrs
 
 PICTURE = DataLayout(
     "group_id:uint64_t group_mask:uint64_t frame_number:uint64_t frame_tag:uint32_t "

@@ -7,12 +7,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from synorama.simulate.aria import SMALL, write_glasses
-from synorama.simulate.aria_streams import Glasses
 from synorama.simulate.clocks import steady_clock
-from synorama.simulate.gopro import GoPro, write_gopro
-from synorama.simulate.sound import Hearing, Sound
-from synorama.simulate.webcam import Webcam, write_webcam
+from synorama.simulate.devices.aria import SMALL, write_glasses
+from synorama.simulate.devices.aria_streams import Glasses
+from synorama.simulate.devices.gopro import GoPro, write_gopro
+from synorama.simulate.devices.webcam import Webcam, write_webcam
+from synorama.simulate.sound.plain import Hearing, Sound
 from synorama.timebase import ClockMap
 
 START_NS = 400_000_000_000

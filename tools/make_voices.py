@@ -2,7 +2,7 @@
 
 Needs Debian's ``flite`` and ``libflite1``, and a Python with numpy, soxr and av:
 
-    python tools/make_voices.py src/synorama/simulate/data/voices
+    python tools/make_voices.py src/synorama/simulate/sound/data/voices
 
 Flite knows when each sound of an utterance begins and ends, as it laid them out itself; word times
 are taken from there, to its frame of 5 ms. A second woman and a third man are made of the same

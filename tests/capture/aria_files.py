@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from synorama.simulate import aria_layouts as layouts
-from synorama.simulate.vrs_writer import Record, VrsStream, write_vrs
+from synorama.simulate.devices import aria_layouts as layouts
+from synorama.simulate.formats.vrs_writer import Record, VrsStream, write_vrs
 
 START_NS = 5_000_000_000_000
 MIC_RATE_HZ, MIC_BLOCK = 48_000, 4096

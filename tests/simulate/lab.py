@@ -11,15 +11,15 @@ import numpy as np
 import open3d
 from numpy.typing import NDArray
 
-from synorama.simulate.aria_calibration import GEN1, calibration_json
-from synorama.simulate.aria_streams import Glasses
 from synorama.simulate.clocks import steady_clock
-from synorama.simulate.motion import plan_motion
+from synorama.simulate.devices.aria_calibration import GEN1, calibration_json
+from synorama.simulate.devices.aria_streams import Glasses
 from synorama.simulate.mps import Worn
 from synorama.simulate.scene.layouts import build_room
+from synorama.simulate.scene.motion import plan_motion
 from synorama.simulate.scene.room import Moment, Room
 from synorama.simulate.scene.surface import Surface, room_surface
-from synorama.simulate.sound import Hearing
+from synorama.simulate.sound.plain import Hearing
 from synorama.timebase import NS_PER_S
 
 O3D: Any = open3d  # its stubs know no numpy arrays

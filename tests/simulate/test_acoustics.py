@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import signal
 
-from synorama.simulate.acoustic_scene import (
+from synorama.simulate.clocks import steady_clock
+from synorama.simulate.sound.acoustic_scene import (
     SPEED_M_S,
     Ears,
     RoomBox,
@@ -24,11 +25,9 @@ from synorama.simulate.acoustic_scene import (
     worn,
     worn_ears,
 )
-from synorama.simulate.acoustics import RoomSound
-from synorama.simulate.clips import GRID_HZ, Clip, Clips
-from synorama.simulate.clocks import steady_clock
-from synorama.simulate.noises import Fan
-from synorama.simulate.sound_faults import (
+from synorama.simulate.sound.acoustics import RoomSound
+from synorama.simulate.sound.clips import GRID_HZ, Clip, Clips
+from synorama.simulate.sound.faults import (
     Drop,
     Dropping,
     clock_after_drops,
@@ -37,6 +36,7 @@ from synorama.simulate.sound_faults import (
     swapped,
     wandering,
 )
+from synorama.simulate.sound.noises import Fan
 from synorama.timebase import NS_PER_S, ClockMap
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def test_pitch_rises_towards_the_ear(speed_m_s: float) -> None:
     heard = sound.at(fixed_ears([[8.0, 0.0, 1.5]])).heard(clock(), RATE, 77, RATE // 2, RATE)
     turns = np.unwrap(np.angle(signal.hilbert(heard)))[4800:-4800] / (2 * np.pi)
     hz = np.polyfit(np.arange(len(turns)) / RATE, turns, 1)[0]
-    assert hz == pytest.approx(1_000 / (1 - speed_m_s / SPEED_M_S), abs=0.05)
+    assert hz == pytest.approx(1_000 / (1 - speed_m_s / SPEED_M_S), abs=0.15)  # of 5.8
 
 
 def test_aligned_takes_travel_away_and_nothing_else() -> None:
@@ -224,16 +224,20 @@ def test_sound_dies_away_in_the_time_that_was_asked_for(rt60_s: float) -> None:
 
 
 def test_reverberation_has_the_energy_of_a_diffuse_field() -> None:
-    """Echoes with delays of their own and late noise add up to ``4 pi c T / (13.8 V)``."""
+    """Echoes with delays of their own and late noise add up to ``4 pi c T / (13.8 V)``.
+
+    Of that a wall has taken its share once; below 1 kHz it takes no more than elsewhere.
+    """
     room = RoomBox.of_size((5.0, 4.0, 2.6), 0.5)
-    expected = 4 * np.pi * SPEED_M_S / room.volume_m3 * 0.5 / 13.8
+    expected = 4 * np.pi * SPEED_M_S / room.volume_m3 * 0.5 / 13.8 * room.reflected**2
+    band = signal.butter(4, (150, 950), "band", fs=RATE, output="sos")
+    one = np.sum(np.square(signal.sosfilt(band, np.pad(ping().astype(float), (0, RATE)))))
     energies = []
-    for mic in ([-1.5, -0.8, 1.6], [-0.6, 1.2, 1.1], [-2.0, 1.4, 0.9]):
-        heard = response(room, mic)
-        total = np.sum(np.square(heard)) / np.sum(np.square(ping().astype(float)))
+    for mic in np.random.default_rng(4).uniform((-2.2, -1.7, 0.4), (-0.6, 1.7, 2.2), (12, 3)):
+        heard = signal.sosfilt(band, response(room, mic.tolist()))
         direct = 1 / np.sum(np.square(np.subtract([0.9, 0.6, 1.4], mic)))
-        energies.append(total - direct)
-    assert abs(10 * np.log10(np.mean(energies) / expected)) < 2.0
+        energies.append(np.sum(np.square(heard)) / one - direct)
+    assert abs(10 * np.log10(np.mean(energies) / expected)) < 1.0
 
 
 def test_the_first_echo_comes_from_the_floor() -> None:
@@ -256,9 +260,9 @@ def head(x_m: float, yaw_rad: float) -> Callable[[Int64], Float64]:
 
 
 def test_the_own_voice_is_louder_than_the_other_ones() -> None:
-    """Two wearers face each other in a live room, closer than people like."""
+    """Two wearers face each other, as close as people stand who work together."""
     poses = head(-0.5, 0.0), head(0.5, np.pi)
-    room = RoomBox.of_size((4.5, 3.5, 2.6), 0.6)
+    room = RoomBox.of_size((4.5, 3.5, 2.6), 0.4)
     sources = [
         Source(str(k), worn(pose, (0, -0.075, 0.012)), Clips([]), 1.0, heading(pose))
         for k, pose in enumerate(poses)
@@ -441,9 +445,9 @@ def expect_arrivals(sound: RoomSound, ears: Ears, clock: ClockMap, heard: Any, r
 def test_in_the_file_of_the_glasses(tmp_path: Path) -> None:
     from projectaria_tools.core import data_provider
 
-    from synorama.simulate.aria import SMALL, write_glasses
-    from synorama.simulate.aria_streams import Glasses
-    from synorama.simulate.sound import Hearing, Sound
+    from synorama.simulate.devices.aria import SMALL, write_glasses
+    from synorama.simulate.devices.aria_streams import Glasses
+    from synorama.simulate.sound.plain import Hearing, Sound
 
     sound, ears = audible(7)
     glasses = Glasses("helper", "1", clock(25.0), 77, 5.0, "client", "x", 0, 0,
@@ -465,9 +469,9 @@ def test_in_the_file_of_a_camera(tmp_path: Path, kind: str) -> None:
     from synorama.capture import open_recording
     from synorama.media.audio import read_audio
     from synorama.records import AudioTrack
-    from synorama.simulate.gopro import GoPro, write_gopro
-    from synorama.simulate.sound import Hearing, Sound
-    from synorama.simulate.webcam import Webcam, write_webcam
+    from synorama.simulate.devices.gopro import GoPro, write_gopro
+    from synorama.simulate.devices.webcam import Webcam, write_webcam
+    from synorama.simulate.sound.plain import Hearing, Sound
 
     sound, ears = audible(1)
     hears, given = Hearing(0.7, 0.0005), cast(Sound, sound.at(ears))

@@ -12,11 +12,11 @@ from projectaria_tools.core import data_provider
 from projectaria_tools.core.sensor_data import TimeDomain, TimeSyncMode
 from projectaria_tools.core.stream_id import StreamId
 
-from synorama.simulate.aria2 import write_glasses2
-from synorama.simulate.aria_streams import Glasses
-from synorama.simulate.barcode import Stamp, read
 from synorama.simulate.clocks import steady_clock
-from synorama.simulate.sound import Hearing, Sound
+from synorama.simulate.devices.aria2 import write_glasses2
+from synorama.simulate.devices.aria_streams import Glasses
+from synorama.simulate.formats.barcode import Stamp, read
+from synorama.simulate.sound.plain import Hearing, Sound
 from synorama.simulate.truth import TrackTruth
 from synorama.timebase import NS_PER_S
 

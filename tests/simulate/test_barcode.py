@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from synorama.simulate import barcode
-from synorama.simulate.barcode import MAX_FRAMES, Stamp
-from synorama.simulate.jpeg import StampedJpeg
-from synorama.simulate.pictures import textures
-from synorama.simulate.video import Scene
+from synorama.simulate.formats import barcode
+from synorama.simulate.formats.barcode import MAX_FRAMES, Stamp
+from synorama.simulate.formats.jpeg import StampedJpeg
+from synorama.simulate.formats.pictures import textures
+from synorama.simulate.formats.video import Scene
 
 frames = st.integers(0, MAX_FRAMES - 1)
 cameras = st.integers(0, 15)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from synorama.simulate.cameras import Camera, Fisheye624, KannalaBrandt, Lens, Pinhole
+from synorama.simulate.scene.cameras import Camera, Fisheye624, KannalaBrandt, Lens, Pinhole
 
 ARIA = [
     1220.0, 1439.5, 1439.5, -0.026, 0.101, -0.071, 0.012, 0.002, -0.0004,

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from synorama.capture.container import gpmf as reader
-from synorama.simulate import gpmf
 from synorama.simulate.clocks import steady_clock
-from synorama.simulate.gopro import GoPro, write_gopro
-from synorama.simulate.mp4_boxes import add_user_data, box
-from synorama.simulate.sound import Hearing, Sound
+from synorama.simulate.devices.gopro import GoPro, write_gopro
+from synorama.simulate.formats import gpmf
+from synorama.simulate.formats.mp4_boxes import add_user_data, box
+from synorama.simulate.sound.plain import Hearing, Sound
 from synorama.simulate.truth import TrackTruth
 from synorama.timebase import NS_PER_S
 

@@ -9,10 +9,10 @@ import pytest
 from scipy.ndimage import distance_transform_edt
 from scipy.spatial.transform import Rotation
 
-from synorama.simulate.motion import DEVICE_CPF, MICROPHONES_CPF_M, Wearer, plan_motion
 from synorama.simulate.scene.layouts import build_room
+from synorama.simulate.scene.motion import DEVICE_CPF, MICROPHONES_CPF_M, Wearer, plan_motion
 from synorama.simulate.scene.room import KINDS, Kind, Room
-from synorama.simulate.trajectory import GRAVITY_M_S2
+from synorama.simulate.scene.trajectory import GRAVITY_M_S2
 
 START_NS = 7_000_000_000_123
 SECONDS = 40.0
@@ -182,7 +182,7 @@ def test_refuses_times_that_were_not_planned(pair: Pair) -> None:
 
 def test_geometry_of_the_glasses_is_the_vendors() -> None:
     calibration = pytest.importorskip("projectaria_tools.core.calibration")
-    from synorama.simulate.aria_calibration import GEN1, calibration_json
+    from synorama.simulate.devices.aria_calibration import GEN1, calibration_json
 
     device = calibration.device_calibration_from_json_string(calibration_json(GEN1, "S", {}))
     pose = device.get_transform_device_cpf().to_matrix()

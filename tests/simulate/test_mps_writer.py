@@ -14,7 +14,7 @@ from projectaria_tools.core.mps import hand_tracking
 
 from synorama.capture.mps import find_mps, mps_tracks
 from synorama.records import PointTrack, Track
-from synorama.simulate.aria_streams import times_ns
+from synorama.simulate.devices.aria_streams import times_ns
 from synorama.simulate.mps import MpsOptions, MpsTruth, write_mps
 from synorama.simulate.mps.calibration import cameras_of
 from tests.simulate.lab import CALIBRATION, distance_m, lab

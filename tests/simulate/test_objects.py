@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from synorama.simulate.objects import ObjectTruth, choose_objects, write_objects
+from synorama.simulate.scan.objects import ObjectTruth, choose_objects, write_objects
 from tests.simulate.lab import O3D, SEED, distance_m, lab
 
 Float64 = NDArray[np.float64]

@@ -8,19 +8,19 @@ import cv2
 import numpy as np
 import pytest
 
-from synorama.simulate.cameras import (
+from synorama.simulate.scene.cameras import (
     Camera,
     Fisheye624,
     KannalaBrandt,
     Pinhole,
     project_moving,
 )
-from synorama.simulate.eyes import EYE_CENTRES_CPF_M, EyeView
-from synorama.simulate.motion import DEVICE_CPF, Wearer, plan_motion
-from synorama.simulate.render import Film, Studio
+from synorama.simulate.scene.eyes import EYE_CENTRES_CPF_M, EyeView
 from synorama.simulate.scene.layouts import build_room
+from synorama.simulate.scene.motion import DEVICE_CPF, Wearer, plan_motion
+from synorama.simulate.scene.render import Film, Studio
 from synorama.simulate.scene.room import Room
-from synorama.simulate.trajectory import Track, Trajectory
+from synorama.simulate.scene.trajectory import Track, Trajectory
 from tests.simulate.test_cameras import ARIA
 
 START_NS = 5_000_000_000_000
@@ -244,7 +244,7 @@ def _flipped() -> np.ndarray:
 def test_a_figure_stands_where_its_head_is(stage: Set) -> None:
     """Glasses and eyes of the figure are drawn about the pose of the pupils."""
     _, people, studio = stage
-    from synorama.simulate.render import posture_of
+    from synorama.simulate.scene.render import posture_of
 
     t_ns = START_NS + 9 * S
     surface = studio.figures["helper"].surface(posture_of(people[1], t_ns))

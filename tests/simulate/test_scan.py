@@ -14,8 +14,8 @@ import pye57
 import pytest
 from numpy.typing import NDArray
 
-from synorama.simulate.scan import Scan, ScanOptions, make_scan
-from synorama.simulate.scan_files import write_e57, write_laz, write_ply
+from synorama.simulate.scan.files import write_e57, write_laz, write_ply
+from synorama.simulate.scan.scanner import Scan, ScanOptions, make_scan
 from synorama.transform import RigidTransform
 from tests.simulate.lab import O3D, SEED, distance_m, lab, ray_scene
 

@@ -29,7 +29,7 @@ from synorama.errors import (
 )
 from synorama.simulate import session as session_module
 from synorama.simulate import simulate
-from synorama.simulate.barcode import Stamp, read
+from synorama.simulate.formats.barcode import Stamp, read
 from synorama.timebase import NS_PER_S, ClockMap
 
 SECONDS = 52.0
@@ -288,8 +288,8 @@ def test_chapters_hold_what_one_file_would(made: Session, tmp_path: Path) -> Non
     """Cut in two, in five or not at all: the same packets, the same sound to the bit."""
     from dataclasses import replace
 
-    from synorama.simulate.gopro import GoPro, write_gopro
-    from synorama.simulate.sound import Hearing, Sound
+    from synorama.simulate.devices.gopro import GoPro, write_gopro
+    from synorama.simulate.sound.plain import Hearing, Sound
 
     clock = made.clock("gopro-front")
     sound = Sound(made.truth["start_ns"], SECONDS, seed=11)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from synorama.simulate.clocks import steady_clock
-from synorama.simulate.sound import BAND_HZ, SOUND_RATE_HZ, Sound
+from synorama.simulate.sound.plain import BAND_HZ, SOUND_RATE_HZ, Sound
 from synorama.timebase import NS_PER_S, ClockMap
 
 START_NS = 5_000_000_000_000

@@ -12,12 +12,12 @@ from projectaria_tools.core import data_provider
 from projectaria_tools.core.sensor_data import TimeDomain
 from projectaria_tools.core.stream_id import StreamId
 
-from synorama.simulate.aria import SMALL, write_glasses
-from synorama.simulate.aria_streams import Glasses
 from synorama.simulate.clocks import steady_clock
-from synorama.simulate.sound import Hearing, Sound
+from synorama.simulate.devices.aria import SMALL, write_glasses
+from synorama.simulate.devices.aria_streams import Glasses
+from synorama.simulate.formats.vrs_writer import DataLayout, Kind, Record, VrsStream, write_vrs
+from synorama.simulate.sound.plain import Hearing, Sound
 from synorama.simulate.truth import TrackTruth
-from synorama.simulate.vrs_writer import DataLayout, Kind, Record, VrsStream, write_vrs
 from synorama.timebase import NS_PER_S
 
 START_NS = 4_000_000_000_123

@@ -11,14 +11,14 @@ from typing import Literal
 import numpy as np
 
 from synorama.errors import UsageError
-from synorama.simulate.aria import FULL, SMALL, write_glasses
-from synorama.simulate.aria_streams import Glasses
 from synorama.simulate.clocks import randomness, steady_clock
-from synorama.simulate.gopro import GoPro, write_gopro
+from synorama.simulate.devices.aria import FULL, SMALL, write_glasses
+from synorama.simulate.devices.aria_streams import Glasses
+from synorama.simulate.devices.gopro import GoPro, write_gopro
+from synorama.simulate.devices.webcam import Webcam, write_webcam
 from synorama.simulate.output import whole_folder
-from synorama.simulate.sound import Hearing, Sound
+from synorama.simulate.sound.plain import Hearing, Sound
 from synorama.simulate.truth import RecordingTruth, write_truth
-from synorama.simulate.webcam import Webcam, write_webcam
 from synorama.timebase import NS_PER_S, ClockMap
 
 __all__ = ["DEVICES", "LEAST_SECONDS", "MOST_SECONDS", "Size", "simulate"]

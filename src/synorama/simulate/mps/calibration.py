@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from synorama.simulate.cameras import Camera, Fisheye624
 from synorama.simulate.mps.estimate import Estimate, Wander
+from synorama.simulate.scene.cameras import Camera, Fisheye624
 from synorama.timebase import NS_PER_S
 from synorama.transform import RigidTransform
 

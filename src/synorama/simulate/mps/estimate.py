@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from synorama.simulate.aria_streams import Glasses
-from synorama.simulate.motion import Wearer
-from synorama.simulate.trajectory import Motion
+from synorama.simulate.devices.aria_streams import Glasses
+from synorama.simulate.scene.motion import Wearer
+from synorama.simulate.scene.trajectory import Motion
 from synorama.timebase import NS_PER_S
 from synorama.transform import RigidTransform
 

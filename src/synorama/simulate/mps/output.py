@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from synorama.simulate.aria_streams import Glasses, times_ns
 from synorama.simulate.clocks import randomness
-from synorama.simulate.motion import Wearer
+from synorama.simulate.devices.aria_streams import Glasses, times_ns
 from synorama.simulate.mps.calibration import cameras_of, serials_of, write_online_calibration
 from synorama.simulate.mps.estimate import CLOSED_SIGMA, Estimate, Wander
 from synorama.simulate.mps.gaze import eye_gaze
@@ -31,6 +30,7 @@ from synorama.simulate.mps.points import (
 from synorama.simulate.mps.tables import write_json, write_table
 from synorama.simulate.mps.trajectory import closed_loop, open_loop, trajectory_times_us
 from synorama.simulate.scene.meshes import pose
+from synorama.simulate.scene.motion import Wearer
 from synorama.simulate.scene.room import WORLD
 from synorama.simulate.scene.surface import Surface
 from synorama.transform import RigidTransform

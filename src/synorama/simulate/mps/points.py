@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from synorama.simulate.cameras import Camera
 from synorama.simulate.mps.estimate import Estimate
+from synorama.simulate.scene.cameras import Camera
 from synorama.simulate.scene.surface import Surface
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import numpy as np
 
 from synorama.simulate.mps.estimate import Estimate, Wander, turn
 from synorama.simulate.mps.tables import columns_of
-from synorama.simulate.trajectory import Motion
+from synorama.simulate.scene.trajectory import Motion
 from synorama.timebase import NS_PER_S
 
 if TYPE_CHECKING:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from synorama.simulate.clips import GRID_HZ, Dry
+from synorama.simulate.sound.clips import GRID_HZ, Dry
 from synorama.timebase import ClockMap
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     Float32 = NDArray[np.float32]
     Float64 = NDArray[np.float64]
@@ -157,7 +157,7 @@ class Source:
     dry: Dry
     level: float = 1.0
     facing: Place | None = None
-    behind: float = 0.4
+    behind: float = 0.5
     reflects: bool = True
 
     @property
@@ -217,18 +217,19 @@ class Ears:
         return given
 
 
-def fixed(position_m: Sequence[float]) -> Place:
-    """Return the place of a thing that does not move."""
+def fixed(position_m: ArrayLike) -> Place:
+    """Return the place of a thing that does not move; of several, for positions ``(M, 3)``."""
     position = np.asarray(position_m, np.float64)
     return lambda t_ns: np.broadcast_to(position, (len(t_ns), *position.shape))
 
 
-def fixed_ears(positions_m: Sequence[Sequence[float]], gain: float = 1.0) -> Ears:
+def fixed_ears(positions_m: ArrayLike, gain: float = 1.0) -> Ears:
     """Return the microphones ``(M, 3)`` [m] of a device that does not move."""
-    return Ears(fixed(np.asarray(positions_m)), (gain,) * len(positions_m))  # type: ignore[arg-type]
+    positions = np.asarray(positions_m, np.float64)
+    return Ears(fixed(positions), (gain,) * len(positions))
 
 
-def worn(pose: Poses, point_m: Sequence[float]) -> Place:
+def worn(pose: Poses, point_m: ArrayLike) -> Place:
     """Return the place of a point that is fixed to a body.
 
     Parameters

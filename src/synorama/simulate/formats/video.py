@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from synorama.simulate import barcode
-from synorama.simulate.pictures import textures
+from synorama.simulate.formats import barcode
+from synorama.simulate.formats.pictures import textures
 
 if TYPE_CHECKING:
     from fractions import Fraction

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from synorama.simulate.cameras import Camera
+from synorama.simulate.scene.cameras import Camera
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from synorama.simulate import gpmf
 from synorama.simulate.clocks import randomness
-from synorama.simulate.mp4_boxes import add_user_data, box
-from synorama.simulate.sound import Hearing, Sound
+from synorama.simulate.formats import gpmf
+from synorama.simulate.formats.mp4_boxes import add_user_data, box
+from synorama.simulate.formats.video import Scene
+from synorama.simulate.sound.plain import Hearing, Sound
 from synorama.simulate.truth import TrackTruth
-from synorama.simulate.video import Scene
 from synorama.timebase import NS_PER_S, ClockMap
 
 if TYPE_CHECKING:

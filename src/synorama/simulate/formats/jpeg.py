@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from synorama.simulate import barcode
+from synorama.simulate.formats import barcode
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

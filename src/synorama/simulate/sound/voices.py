@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from synorama.simulate.clips import GRID_HZ
+from synorama.simulate.sound.clips import GRID_HZ
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -82,7 +82,7 @@ class Voice:
 @lru_cache(len(VOICES))
 def load_voice(name: str) -> Voice:
     """Return one of `VOICES`."""
-    folder = resources.files("synorama.simulate") / "data" / "voices"
+    folder = resources.files("synorama.simulate.sound") / "data" / "voices"
     told = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
     sound = _decoded((folder / f"{name}.opus").read_bytes())
     sound.setflags(write=False)

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from synorama.simulate import aria_layouts as layouts
-from synorama.simulate.aria_calibration import GEN2, calibration_json
-from synorama.simulate.aria_streams import (
+from synorama.simulate.clocks import sample_times_ns
+from synorama.simulate.devices import aria_layouts as layouts
+from synorama.simulate.devices.aria_calibration import GEN2, calibration_json
+from synorama.simulate.devices.aria_streams import (
     Glasses,
     Source,
     barometer,
@@ -31,11 +32,10 @@ from synorama.simulate.aria_streams import (
     times_ns,
     write_sources,
 )
-from synorama.simulate.clocks import sample_times_ns
-from synorama.simulate.sound import Sound
+from synorama.simulate.formats.video import Scene
+from synorama.simulate.formats.vrs_writer import Record, VrsStream
+from synorama.simulate.sound.plain import Sound
 from synorama.simulate.truth import TrackTruth
-from synorama.simulate.video import Scene
-from synorama.simulate.vrs_writer import Record, VrsStream
 from synorama.timebase import NS_PER_S
 
 if TYPE_CHECKING:

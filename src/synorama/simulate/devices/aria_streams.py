@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from synorama.simulate import aria_layouts as layouts
 from synorama.simulate.clocks import randomness, sample_times_ns
-from synorama.simulate.sound import Hearing
+from synorama.simulate.devices import aria_layouts as layouts
+from synorama.simulate.formats.vrs_writer import Record, VrsStream, write_vrs
+from synorama.simulate.sound.plain import Hearing
 from synorama.simulate.truth import TrackTruth
-from synorama.simulate.vrs_writer import Record, VrsStream, write_vrs
 from synorama.timebase import NS_PER_S, ClockMap
 
 if TYPE_CHECKING:

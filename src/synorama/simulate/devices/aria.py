@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from synorama.simulate import aria_layouts as layouts
-from synorama.simulate.aria_calibration import GEN1, calibration_json
-from synorama.simulate.aria_streams import (
+from synorama.simulate.clocks import sample_times_ns
+from synorama.simulate.devices import aria_layouts as layouts
+from synorama.simulate.devices.aria_calibration import GEN1, calibration_json
+from synorama.simulate.devices.aria_streams import (
     Glasses,
     Source,
     barometer,
@@ -25,12 +26,11 @@ from synorama.simulate.aria_streams import (
     times_ns,
     write_sources,
 )
-from synorama.simulate.clocks import sample_times_ns
-from synorama.simulate.jpeg import StampedJpeg
-from synorama.simulate.pictures import textures
-from synorama.simulate.sound import Sound
+from synorama.simulate.formats.jpeg import StampedJpeg
+from synorama.simulate.formats.pictures import textures
+from synorama.simulate.formats.vrs_writer import Record, VrsStream
+from synorama.simulate.sound.plain import Sound
 from synorama.simulate.truth import TrackTruth
-from synorama.simulate.vrs_writer import Record, VrsStream
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -100,7 +100,7 @@ def write_glasses(
     cameras
         `FULL` or `SMALL`.
     chunk_bytes, pack
-        As for `synorama.simulate.vrs_writer.write_vrs`.
+        As for `synorama.simulate.formats.vrs_writer.write_vrs`.
     """
     sources = _sources(glasses, sound, cameras)
     tags = _tags(path, glasses, cameras)

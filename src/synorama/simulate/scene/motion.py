@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from synorama.simulate.scene.room import Room
+from synorama.simulate.scene.trajectory import Track, Trajectory
 from synorama.simulate.scene.walking import Act, plan_acts, positions
-from synorama.simulate.trajectory import Track, Trajectory
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

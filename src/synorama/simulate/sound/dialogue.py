@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from synorama.simulate.clips import GRID_HZ, Clip, Clips
 from synorama.simulate.clocks import randomness
-from synorama.simulate.voices import Utterance, load_voice
+from synorama.simulate.sound.clips import GRID_HZ, Clip, Clips
+from synorama.simulate.sound.voices import Utterance, load_voice
 from synorama.timebase import NS_PER_S
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def plan_dialogue(
     first_s, last_s
         Seconds of the session between which is spoken.
     voices
-        The voice, of `synorama.simulate.voices.VOICES`, of each speaker.
+        The voice, of `synorama.simulate.sound.voices.VOICES`, of each speaker.
     overlap
         Share of the time of speech in which two are to speak at once; 0 to 0.3.
     pause_s

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from synorama.simulate.clocks import randomness
-from synorama.simulate.scan import Scan, ScanPicture, Station
+from synorama.simulate.scan.scanner import Scan, ScanPicture, Station
 from synorama.transform import RigidTransform
 
 if TYPE_CHECKING:

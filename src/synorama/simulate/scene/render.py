@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from synorama.simulate.cameras import Camera
-from synorama.simulate.motion import Wearer
+from synorama.simulate.scene.cameras import Camera
+from synorama.simulate.scene.motion import Wearer
 from synorama.simulate.scene.people import Figure, Posture, make_figure
 from synorama.simulate.scene.room import Moment, Room
 from synorama.simulate.scene.surface import Hits, Surface, room_surface

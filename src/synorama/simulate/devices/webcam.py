@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from synorama.simulate.clocks import randomness, sample_times_ns
-from synorama.simulate.sound import Hearing, Sound
+from synorama.simulate.formats.video import Scene
+from synorama.simulate.sound.plain import Hearing, Sound
 from synorama.simulate.truth import TrackTruth
-from synorama.simulate.video import Scene
 from synorama.timebase import ClockMap
 
 if TYPE_CHECKING:

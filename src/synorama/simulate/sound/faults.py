@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from synorama.simulate.acoustic_scene import Ears, Hears
+from synorama.simulate.sound.acoustic_scene import Ears, Hears
 from synorama.timebase import NS_PER_S, ClockMap
 
 if TYPE_CHECKING:

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from synorama.simulate.acoustic_scene import (
+from synorama.simulate.clocks import randomness
+from synorama.simulate.sound.acoustic_scene import (
     DECAY_60_DB,
     IMAGE_ORDER,
     LONGEST_M,
@@ -28,14 +29,13 @@ from synorama.simulate.acoustic_scene import (
     RoomBox,
     Source,
 )
-from synorama.simulate.clips import GRID_HZ
-from synorama.simulate.clocks import randomness
+from synorama.simulate.sound.clips import GRID_HZ
 from synorama.timebase import NS_PER_S, ClockMap
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from synorama.simulate.acoustic_scene import Place
+    from synorama.simulate.sound.acoustic_scene import Place
 
     Float32 = NDArray[np.float32]
     Float64 = NDArray[np.float64]
@@ -252,7 +252,7 @@ class _Knots:
 
 
 class Listener:
-    """What one device hears of the sound: stands where `synorama.simulate.sound.Sound` stands."""
+    """What a device hears: stands where `synorama.simulate.sound.plain.Sound` stands."""
 
     def __init__(self, sound: RoomSound, ears: Ears) -> None:
         self._sound, self._ears = sound, ears
@@ -377,7 +377,8 @@ class Listener:
             gains *= _towards(away, facing[:, np.newaxis], voice.source.behind)
         if knots.centre is not None:
             outward = knots.mics - knots.centre[:, np.newaxis]
-            gains *= _towards(-away, outward[:, :, np.newaxis], self._ears.shadowed)
+            from_head = mics - away - knots.centre[:, np.newaxis, np.newaxis]
+            gains *= _towards(from_head, outward[:, :, np.newaxis], self._ears.shadowed)
         delays = distance * (GRID_HZ / SPEED_M_S)
         return delays - delays[..., :1] if self._sound.aligned else delays, gains
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from synorama.simulate.clips import GRID_HZ, Clip, Clips
 from synorama.simulate.clocks import randomness
+from synorama.simulate.sound.clips import GRID_HZ, Clip, Clips
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

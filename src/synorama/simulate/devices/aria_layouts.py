@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from synorama.simulate.vrs_writer import (
+from synorama.simulate.formats.vrs_writer import (
     CONFIGURATION_TIME,
     STATE_TIME,
     DataLayout,

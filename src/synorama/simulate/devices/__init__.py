@@ -1,0 +1,1 @@
+"""What each device would have recorded, in the files that it writes."""

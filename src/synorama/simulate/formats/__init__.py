@@ -1,0 +1,1 @@
+"""Container formats, written byte by byte, and the pictures that go into them."""

@@ -1,0 +1,1 @@
+"""Scans of rooms and of single things, in the files of scanners."""

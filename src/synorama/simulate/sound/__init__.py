@@ -1,0 +1,1 @@
+"""Everything that sounds, and how it reaches microphones."""
