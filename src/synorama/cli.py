@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["app", "main"]
 
 EXIT_REFUSED = 5
+INTERRUPTED = 130
 
 app = typer.Typer(
     help="Many devices, one session, one clock, one trustworthy file.",
@@ -639,7 +640,7 @@ def _run(arguments: list[str]) -> int:
     except TyperException as error:
         return _misused(error, arguments)
     except (KeyboardInterrupt, typer.Abort):
-        return _interrupted(arguments)
+        code = INTERRUPTED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads any more
         return 0
@@ -647,6 +648,8 @@ def _run(arguments: list[str]) -> int:
         return _refuse(_missing(error), arguments)
     except Exception as error:
         return _fault(error, arguments)
+    if code == INTERRUPTED:  # which typer returns and says nothing
+        return _interrupted(arguments)
     return code if isinstance(code, int) else 0
 
 
@@ -678,7 +681,7 @@ def _interrupted(arguments: list[str]) -> int:
     text = "interrupted; what is done stays done, run the same command to go on"
     _print_refusal(arguments, _document("Interrupted", text))
     sys.stderr.write(text + "\n")
-    return 130
+    return INTERRUPTED
 
 
 def _fault(error: Exception, arguments: list[str]) -> int:
