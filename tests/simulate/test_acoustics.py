@@ -283,7 +283,7 @@ def test_the_own_voice_is_louder_than_the_other_ones() -> None:
 def test_late_sound_differs_between_places_and_agrees_at_one() -> None:
     room = RoomBox.of_size((5.0, 4.0, 2.6), 0.6)
     sound = RoomSound(room, [Source("s", fixed([1, 1, 1.4]), pings(1.0))], START_NS)
-    places = [[-1.5, 0, 1.5], [-1.5, 0.01, 1.5], [0.2, -1.2, 1.0]]
+    places = [[-1.5, 0.0, 1.5], [-1.5, 0.01, 1.5], [0.2, -1.2, 1.0]]
     heard = sound.at(fixed_ears(places)).heard(clock(), RATE, 77, 0, 2 * RATE)
     late = heard[RATE + RATE // 10 : RATE + RATE // 3]
     alike = np.corrcoef(late.T)
@@ -304,7 +304,7 @@ def kitchen() -> RoomSound:
 
 
 def test_blocks_of_any_size_give_the_same_bits(kitchen: RoomSound) -> None:
-    ears = fixed_ears([[-1, 0, 1.5], [1, 1, 1]])
+    ears = fixed_ears([[-1.0, 0.0, 1.5], [1.0, 1.0, 1.0]])
     whole = kitchen.at(ears).heard(clock(30.0), RATE, 77, 1_000, 250_000)
     listener = kitchen.at(ears)
     for size in (960, 4096, 48_128):
@@ -323,13 +323,13 @@ def clock_of_30() -> ClockMap:
 def test_nothing_clicks_where_tables_meet(kitchen: RoomSound) -> None:
     """A stretch of time is 4 s long: what is heard goes on through its end."""
     fan = RoomSound(kitchen.room, [kitchen.sources[1]], START_NS, seed=2)
-    heard = fan.at(fixed_ears([[-1, 0, 1.5]])).heard(clock(), RATE, 77, 3 * RATE, 2 * RATE)
+    heard = fan.at(fixed_ears([[-1.0, 0.0, 1.5]])).heard(clock(), RATE, 77, 3 * RATE, 2 * RATE)
     high = signal.sosfilt(signal.butter(6, 14_000, "high", fs=RATE, output="sos"), heard)[2000:]
     assert np.abs(high).max() < 12 * np.sqrt(np.mean(np.square(high)))
 
 
 def test_seeds_decide_the_reverberation(kitchen: RoomSound) -> None:
-    ears = fixed_ears([[-1, 0, 1.5]])
+    ears = fixed_ears([[-1.0, 0.0, 1.5]])
     again, other = (
         RoomSound(kitchen.room, kitchen.sources, START_NS, seed=seed) for seed in (2, 3)
     )
@@ -376,7 +376,7 @@ def test_the_tone_of_a_device_moves_nothing_in_time() -> None:
 
 
 def test_cables_mixed_up(kitchen: RoomSound) -> None:
-    ears = fixed_ears([[-1, 0, 1.5], [1, 1, 1], [2, -1, 1]])
+    ears = fixed_ears([[-1.0, 0.0, 1.5], [1.0, 1.0, 1.0], [2.0, -1.0, 1.0]])
     good, bad = (
         kitchen.at(e).heard(clock(), RATE, 77, 0, RATE)
         for e in (ears, inverted(muted(swapped(ears, 0, 2), 1), 0))
