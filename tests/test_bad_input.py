@@ -610,6 +610,16 @@ def test_linked_folders_are_searched_and_may_circle(run: Run, base: Path, tmp_pa
     assert [e["type"] for e in told.document["failed"]] == ["InputNotFoundError"]
 
 
+def test_pipes_and_devices_are_never_waited_for(run: Run, take: Callable[..., Path]) -> None:
+    folder = take("webcam.webm")
+    os.mkfifo(folder / "pipe.mp4")
+    told = run("inspect", folder)
+    assert [r["id"] for r in told.document["recordings"]] == ["webcam-1"]
+    for path in (folder / "pipe.mp4", Path(os.devnull)):
+        told = run("inspect", path)
+        assert [e["type"] for e in told.document["failed"]] == ["UnknownFormatError"]
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems allow no such names")
 def test_names_in_another_encoding(take: Callable[..., Path], tmp_path: Path) -> None:
     folder = take("webcam.webm")

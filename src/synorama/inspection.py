@@ -208,6 +208,8 @@ def _level(recording: Recording, track: AudioTrack, share: float) -> float:
     first = int(share * (track.sample_count - count))
     sources = [MediaSource(f.path) for f in recording.files]
     sound = read_audio(sources, track, first, count)
+    if not sound.size:  # a damaged header may leave a track without channels
+        return 0.0
     return float(np.sqrt(np.mean(sound.astype(np.float64) ** 2, axis=0)).max())
 
 

@@ -165,7 +165,8 @@ def _files(folder: Path) -> Iterator[Path]:
         real = {Path(where, n).resolve(): n for n in sorted(folders) if not n.startswith(".")}
         folders[:] = [name for path, name in real.items() if path not in entered]
         entered.update(real)
-        yield from (Path(where, n) for n in names if not n.startswith("."))
+        paths = (Path(where, n) for n in names if not n.startswith("."))
+        yield from (p for p in paths if p.is_file() or not p.exists())  # no pipes, sockets, devices
 
 
 def _refuse_unread(error: OSError) -> None:

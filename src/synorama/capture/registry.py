@@ -113,6 +113,12 @@ def check_readable(path: Path) -> None:
             path=path,
             hint="name a file in it, or use 'synorama inspect' on the folder",
         )
+    if not path.is_file():
+        raise UnknownFormatError(
+            "this is a pipe or a device, and a file was expected",
+            path=path,
+            hint="save the recording as a file first: it is read in any order, and more than once",
+        )
     try:
         with path.open("rb") as file:
             first = file.read(1)

@@ -30,6 +30,7 @@ __all__ = ["SoundFrame", "decode_frames", "decode_span", "to_float"]
 
 PREROLL_S = 0.3  # Opus wants 80 ms, AAC two frames, MP3 its bit reservoir
 NS_PER_S = 1_000_000_000
+PLANAR = {"u8p": "u1", "s16p": "i2", "s32p": "i4", "s64p": "i8", "fltp": "f4", "dblp": "f8"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,7 +114,8 @@ def decode_span(
             break
         lo, hi = max(index, first), min(index + len(samples), first + count)
         if hi > lo:
-            out[lo - first : hi - first] = samples[lo - index : hi - index]
+            if samples.shape[1] == track.channels:  # else damage: it stays silent
+                out[lo - first : hi - first] = samples[lo - index : hi - index]
             filled = hi - first
     return out[:filled]
 
@@ -286,10 +288,23 @@ def _to_ns(ticks: int, num: int, den: int) -> int:
     return (2 * ticks * num * NS_PER_S + den) // (2 * den)
 
 
+def _rows(frame: Any) -> NDArray[Any]:
+    """Return a frame's samples as they are, ``(channels, n)``.
+
+    PyAV's own ``to_ndarray`` counts planes until it meets a null pointer, which ends no list of
+    eight or more: it then reads memory that is not the frame's.
+    """
+    channels = frame.layout.nb_channels
+    if not frame.format.is_planar:
+        packed: NDArray[Any] = frame.to_ndarray().reshape(-1, channels).T
+        return packed
+    kind = PLANAR[frame.format.name]
+    return np.stack([np.frombuffer(p, kind, frame.samples) for p in frame.planes[:channels]])
+
+
 def to_float(frame: Any) -> Float32:
     """Return a decoded frame as ``(n, channels)`` float32, full scale 1."""
-    raw = frame.to_ndarray()
-    rows = raw if frame.format.is_planar else raw.reshape(-1, len(frame.layout.channels)).T
+    rows = _rows(frame)
     if rows.dtype.kind == "u":
         rows = (rows.astype(np.float32) - 128.0) / 128.0
     elif rows.dtype.kind == "i":
