@@ -1,7 +1,9 @@
 """How exact, how sure and how cheap the alignment of sounds is, on made pairs with a known truth.
 
-Run from the repository's root: ``python -m bench.sync_accuracy [--long]``. Errors are in ms at the
-start, middle and end of what both recordings hold; CPU seconds are for the alignment alone.
+Run from the repository's root: ``python -m bench.sync_accuracy [--long]``; it prints a table.
+Errors are in ms at the start, middle and end of what both recordings hold; the worst is that of
+these and, where samples were dropped, of moments 2 s before and after; CPU seconds are for the
+alignment alone.
 """
 
 from __future__ import annotations
@@ -39,6 +41,12 @@ SHORT: tuple[tuple[str, Clock, float, float], ...] = (
 LONG: tuple[tuple[str, Clock, float, float], ...] = (
     ("30 min, -100 ppm", affine(7.3, -100), 1790, 10),
     ("30 min, wander 1.5 ms", wandering, 1790, 10),
+    (
+        "30 min, 40 ms, 80 ms, 1.3 s dropped",
+        dropped(dropped(dropped(affine(4.1, 25), 400, 0.04), 900, 0.08), 1300, 1.3),
+        1780,
+        10,
+    ),
 )
 
 
@@ -54,29 +62,38 @@ def cases(long: bool) -> Iterator[tuple[str, MonoSound, MonoSound, Clock]]:
     yield "no common sound", reference, other, affine(0)
 
 
-def errors_ms(evidence: PairEvidence, clock: Clock) -> str:
-    """Return the errors as text."""
+def errors_ms(evidence: PairEvidence, clock: Clock) -> list[float]:
+    """Return the errors at start, middle and end, and 2 s before and after each break."""
+    breaks = [m.range_ns[0] for m in evidence.maps[1:]]
     first, last = evidence.maps[0].range_ns[0], evidence.maps[-1].range_ns[1]
-    times = np.array([first, (first + last) // 2, last], np.int64)
+    beside = [b + sign * 2_000_000_000 for b in breaks for sign in (-1, 1)]
+    times = np.array([first, (first + last) // 2, last, *beside], np.int64)
     got = RecordingClock("other", evidence.maps, "sound", None).apply(times)
-    off = got / 1e6 - clock(times / 1e9) * 1e3
-    return " ".join(f"{e:+.4f}" for e in off)
+    return list(got / 1e6 - clock(times / 1e9) * 1e3)
+
+
+def row(name: str, evidence: PairEvidence, clock: Clock, cpu_s: float) -> list[str]:
+    """Return one line of the table."""
+    score = f"{evidence.score:.1f} of {evidence.score_needed:.1f}"
+    if not evidence.accepted:
+        return [name, f"refused: {evidence.reason}", "", "", "", score, f"{cpu_s:.1f}"]
+    errors = errors_ms(evidence, clock)
+    three = " / ".join(f"{e:+.4f}" for e in errors[:3])
+    jumps = ", ".join(f"{by / 1e9:.4f} s at {at / 1e9:.1f}" for at, by in evidence.jumps) or "-"
+    worst, sigma = max(map(abs, errors)), (evidence.sigma_ns or 0) / 1e6
+    return [name, three, f"{worst:.4f}", f"{sigma:.3f}", jumps, score, f"{cpu_s:.1f}"]
 
 
 def main() -> None:
     """Print the table."""
+    head = ["case", "start / middle / end", "worst", "sigma", "jumps", "score", "CPU s"]
+    for cells in (head, ["---"] * len(head)):
+        print("| " + " | ".join(cells) + " |")
     for name, reference, other, clock in cases("--long" in sys.argv):
         start = time.process_time()
         evidence = align(reference, other)
-        cpu_s = time.process_time() - start
-        found = (
-            f"{errors_ms(evidence, clock)} ms, sigma {(evidence.sigma_ns or 0) / 1e6:.3f} ms, "
-            f"{len(evidence.maps)} segments"
-            if evidence.accepted
-            else f"refused: {evidence.reason}"
-        )
-        score = f"score {evidence.score:.1f} of {evidence.score_needed:.1f}"
-        print(f"{name:28s} {found}; {score}; {cpu_s:.2f} CPU s")
+        cells = row(name, evidence, clock, time.process_time() - start)
+        print("| " + " | ".join(cells) + " |", flush=True)
 
 
 if __name__ == "__main__":

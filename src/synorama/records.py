@@ -28,6 +28,7 @@ __all__ = [
     "AudioTrack",
     "Column",
     "FileRef",
+    "LoopClosure",
     "PairEvidence",
     "PointCloud",
     "PointTrack",
@@ -515,6 +516,8 @@ class PairEvidence:
         Score of the best other match, over the score: near 1 is ambiguous.
     windows
         How many windows agree.
+    ambiguous
+        Refused: it fits at more than one place. Accepted: it may be an echo, milliseconds off.
     window_times_ns, residuals_ns
         ``(W,)`` centre of each window on the other's clock, and what the maps leave over.
     """
@@ -594,6 +597,17 @@ class RecordingClock:
         return out
 
 
+@dataclass(frozen=True, slots=True)
+class LoopClosure:
+    """What is left when a time is carried around a loop of recordings, at worst.
+
+    ``recordings`` in order; from the last it goes back to the first.
+    """
+
+    recordings: tuple[str, ...]
+    closure_ns: float
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class SyncResult:
     """All recordings of a session on one clock, with the evidence.
@@ -608,6 +622,8 @@ class SyncResult:
         By recording, why it could not be placed and what to do, in words.
     warnings
         What the operator should know: fall-backs, missing hardware time...
+    loops
+        How well the pairs agree with each other.
     """
 
     reference: str
@@ -615,6 +631,7 @@ class SyncResult:
     pairs: tuple[PairEvidence, ...] = ()
     unsynced: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    loops: tuple[LoopClosure, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

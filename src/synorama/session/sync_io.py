@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from synorama.records import PairEvidence, RecordingClock, SyncResult
+from synorama.records import LoopClosure, PairEvidence, RecordingClock, SyncResult
 from synorama.session.schema import SEGMENT_DTYPE
 from synorama.session.storage import (
     attribute,
@@ -187,6 +187,7 @@ def write_evidence(group: Any, result: SyncResult) -> None:
     set_attributes(group, {"reference": result.reference})
     write_json(group, "unsynced", dict(result.unsynced))
     write_json(group, "warnings", list(result.warnings))
+    write_json(group, "loops", [[list(loop.recordings), loop.closure_ns] for loop in result.loops])
     _write_pairs(group.create_group("pairs"), result.pairs)
 
 
@@ -198,4 +199,5 @@ def read_result(group: Any) -> SyncResult:
         pairs=read_pairs(group["pairs"]),
         unsynced=read_json(group, "unsynced"),
         warnings=tuple(read_json(group, "warnings")),
+        loops=tuple(LoopClosure(tuple(names), off) for names, off in read_json(group, "loops")),
     )

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["SCORE_NEEDED", "align"]
 
 SEVERAL_PLACES = "the same sounds fit at more than one offset (repeated music, hum?)"
+ECHO_WORDS = "an echo may put it up to 5 ms off"
 SCORE_NEEDED = 6.0  # minus log10 of the probability of chance
 SCORE_WITH_COARSE = 3.0  # where the whole recordings' envelopes agree besides
 COARSE_CLEAR = 9.0
@@ -118,10 +119,12 @@ def _align_short(reference: MonoSound, other: MonoSound) -> PairEvidence:
         reason = SEVERAL_PLACES if several else "no common sound"
         return _refused(reference, other, reason, score, SCORE_NEEDED, place.runner_up, several)
     clock = _short_clock(reference, other, place)
+    reason = f"accepted; only seconds of sound, drift unknown, {ECHO_WORDS}"
     return PairEvidence(
-        reference.name, other.name, True, "accepted; only seconds of sound, drift unknown",
-        score, SCORE_NEEDED, place.runner_up, place.agreeing,
-        offset_ns=_offset_at_zero(clock), drift_ppm=0.0, sigma_ns=clock.sigma_ns, maps=(clock,),
+        reference.name, other.name, True, reason, score, SCORE_NEEDED, place.runner_up,
+        place.agreeing, ambiguous=True, drift_ppm=0.0,
+        offset_ns=_offset_at_zero(reference, other, Line(place.lag_s)),
+        sigma_ns=clock.sigma_ns, maps=(clock,),
     )  # fmt: skip
 
 
@@ -184,7 +187,6 @@ def _judge_fits(
         )
         return _refused(reference, other, reason, found.score, found.needed, runner_up, ambiguous)
     maps = tuple(_clock(reference, other, f) for f in fits)
-    main = maps[fits.index(longest)]
     times = np.concatenate([f.times_s for f in fits])
     return PairEvidence(
         reference=reference.name,
@@ -195,7 +197,8 @@ def _judge_fits(
         score_needed=found.needed,
         runner_up=runner_up,
         windows=len(times),
-        offset_ns=_offset_at_zero(main),
+        ambiguous=_echo(longest),
+        offset_ns=_offset_at_zero(reference, other, longest.line),
         drift_ppm=longest.line.slope * 1e6,
         sigma_ns=max(m.sigma_ns for m in maps),
         maps=maps,
@@ -216,7 +219,7 @@ def _runner_up(other: MonoSound, found: _Search, fits: Sequence[Fine]) -> float:
 
 def _doubts(longest: Fine, fits: Sequence[Fine]) -> list[str]:
     """Say in words what an operator should look at."""
-    doubts = ["an echo may put it up to 5 ms off"] if _echo(longest) else []
+    doubts = [ECHO_WORDS] if _echo(longest) else []
     for f in fits:
         times = np.concatenate([[f.span_s[0]], f.times_s, [f.span_s[1]]])
         k = int(np.argmax(np.diff(times)))
@@ -257,10 +260,10 @@ def _clock(reference: MonoSound, other: MonoSound, fit: Fine) -> ClockMap:
     )
 
 
-def _offset_at_zero(clock: ClockMap) -> int:
+def _offset_at_zero(reference: MonoSound, other: MonoSound, line: Line) -> int:
     """Return the reference time at which the other's clock, run on, would have shown zero."""
-    source, target = (int(v) for v in clock.knots[0])
-    return target - source - round(source * (clock.rate_before - 1.0))
+    lag_s = line(-other.start_ns / NS_PER_S)
+    return reference.start_ns - other.start_ns + round(lag_s * NS_PER_S)
 
 
 def _refused(

@@ -5,8 +5,8 @@ The session clock is the device clock of one recording: the glasses whose clock 
 placed by the best that it has: an offset given by hand, hardware time, the sound that it shares
 with a recording whose clock is known by hardware, and, when all else fails, the UTC both noted.
 
-Each recording stands on its own here (a star). A robust solve over all pairs, with loop closure,
-takes the same evidence and belongs between `_Session.place` and the result.
+Those that are placed by sound are placed together (`synorama.sync.network`): pairs of them close
+loops, and a pair that the others contradict moves nothing.
 """
 
 from __future__ import annotations
@@ -17,15 +17,24 @@ from pathlib import Path
 
 import numpy as np
 
-from synorama.errors import InputError, NoRecordingsError, NoSoundError, UsageError
+from synorama.errors import NoRecordingsError, NoSoundError, UsageError
 from synorama.media.audio import MonoSound, read_mono
 from synorama.media.source import MediaSource
-from synorama.records import AudioTrack, PairEvidence, Recording, RecordingClock, SyncResult
+from synorama.records import (
+    AudioTrack,
+    LoopClosure,
+    PairEvidence,
+    Recording,
+    RecordingClock,
+    SyncResult,
+)
 from synorama.sync.correlate import align
+from synorama.sync.graph import Solution
 from synorama.sync.hardware import HardwareClock, hardware_clock, utc_clock
+from synorama.sync.network import Hearing, Placement, contradiction_words, place
 from synorama.timebase import ClockMap
 
-__all__ = ["SESSION_CLOCK", "synchronize"]
+__all__ = ["SESSION_CLOCK", "read_sound", "synchronize"]
 
 SESSION_CLOCK = "session"
 SPEED_OF_SOUND_M_S = 343.0
@@ -76,23 +85,26 @@ def synchronize(
     reference, warnings = _choose_reference(recordings)
     manual = dict(manual_offsets_ns or {})
     _check_manual(manual, by_id, reference.id)
-    session = _Session(reference, dict(sources or {}), warnings)
+    session = _Session(reference, by_id, dict(sources or {}), warnings)
     # Those with hardware time first: the others are heard against them.
     hardware = {
         r.id: hardware_clock(reference, r)
         for r in recordings
         if r is not reference and r.id not in manual
     }
-    todo = [r for r in recordings if r is not reference]
-    todo.sort(key=lambda r: isinstance(hardware.get(r.id, ""), str))
-    for done, recording in enumerate(todo):
-        _tell(progress, done + 1, len(recordings))
-        if recording.id in manual:
-            session.place_by_hand(recording, manual[recording.id])
-        else:
-            session.place(recording, hardware[recording.id])
+    for name, offset_ns in manual.items():
+        session.place_by_hand(by_id[name], offset_ns)
+    by_sound: dict[str, str] = {}
+    for name, clock in hardware.items():
+        if isinstance(clock, str):
+            by_sound[name] = clock
+            continue
+        _tell(progress, len(session.clocks), len(recordings))
+        session.place_by_hardware(by_id[name], clock)
+    done = len(recordings) - len(by_sound)
+    session.place_by_sound(by_sound, lambda k: _tell(progress, done + k, len(recordings)))
     _tell(progress, len(recordings), len(recordings))
-    return session.result(by_id)
+    return session.result()
 
 
 def _tell(progress: Progress | None, done: int, total: int) -> None:
@@ -174,12 +186,15 @@ class _Session:
     """What is placed so far."""
 
     reference: Recording
+    by_id: Mapping[str, Recording]
     sources: dict[str, Sequence[Path | MediaSource]]
     warnings: list[str]
     clocks: dict[str, RecordingClock] = field(default_factory=dict)
-    pairs: list[PairEvidence] = field(default_factory=list)
+    pairs: tuple[PairEvidence, ...] = ()
+    loops: tuple[LoopClosure, ...] = ()
     unsynced: dict[str, str] = field(default_factory=dict)
-    anchors: dict[str, MonoSound | None] = field(default_factory=dict)
+    distrusted: list[str] = field(default_factory=list)
+    hear: Hearing = field(init=False)
 
     def __post_init__(self) -> None:
         name = self.reference.id
@@ -187,14 +202,7 @@ class _Session:
         self.clocks[name] = RecordingClock(
             name, (on_itself,), "reference", 0.0, basis="its device time is the session clock"
         )
-
-    def place(self, recording: Recording, hardware: HardwareClock | str) -> None:
-        """Place a recording by the best that it has."""
-        if isinstance(hardware, HardwareClock):
-            self._by_hardware(recording, hardware)
-            self._cross_check(recording)
-        else:
-            self._by_sound(recording, hardware)
+        self.hear = Hearing(self._read)
 
     def place_by_hand(self, recording: Recording, offset_ns: int) -> None:
         """Take the operator's word."""
@@ -210,18 +218,20 @@ class _Session:
             recording.id, (clock,), "manual", None, basis="offset given by hand, drift unknown"
         )
 
-    def result(self, by_id: Mapping[str, Recording]) -> SyncResult:
+    def result(self) -> SyncResult:
         """Return all that was found, in the order of the recordings."""
         return SyncResult(
             self.reference.id,
-            {name: self.clocks[name] for name in by_id if name in self.clocks},
-            tuple(self.pairs),
-            self.unsynced,
-            (*self.warnings, *self._limits_of_sound(by_id)),
+            {name: self.clocks[name] for name in self.by_id if name in self.clocks},
+            self.pairs,
+            {name: self.unsynced[name] for name in self.by_id if name in self.unsynced},
+            (*self.warnings, *self._limits_of_sound()),
+            self.loops,
         )
 
-    def _limits_of_sound(self, by_id: Mapping[str, Recording]) -> Iterator[str]:
+    def _limits_of_sound(self) -> Iterator[str]:
         """Say once what is true of every recording that was placed by sound."""
+        by_id = self.by_id
         heard = [name for name, clock in self.clocks.items() if clock.method == "sound"]
         if heard:
             yield (
@@ -237,7 +247,12 @@ class _Session:
 
     # --- hardware ---
 
-    def _by_hardware(self, recording: Recording, hardware: HardwareClock) -> None:
+    def place_by_hardware(self, recording: Recording, hardware: HardwareClock) -> None:
+        """Take hardware time, and compare it with sound: a wrong clock must not go unnoticed."""
+        self._take(recording, hardware)
+        self._cross_check(recording)
+
+    def _take(self, recording: Recording, hardware: HardwareClock) -> None:
         maps = tuple(replace(m, target=SESSION_CLOCK) for m in hardware.maps)
         self.warnings += hardware.warnings
         self.clocks[recording.id] = RecordingClock(
@@ -250,18 +265,18 @@ class _Session:
         )
 
     def _cross_check(self, recording: Recording) -> None:
-        """Compare hardware time with sound: a wrong clock must not go unnoticed."""
-        mine, its = self._sound(self.reference), self._sound(recording)
+        mine, its = self.hear(self.reference.id), self.hear(recording.id)
         if mine is None or its is None:
             return
         evidence = align(mine, its)
-        self.pairs.append(evidence)
+        self.pairs += (evidence,)
         if not evidence.accepted:
             return
         middle = np.array([np.mean(evidence.maps[0].range_ns)], np.int64)
         by_sound = evidence.maps[0].apply(middle)
         off_ms = float(self.clocks[recording.id].apply(middle)[0] - by_sound[0]) / 1e6
         if abs(off_ms) > DISAGREE_MS:
+            self.distrusted.append(recording.id)
             self.warnings.append(
                 f"'{recording.id}': hardware time and sound disagree by {off_ms:.0f} ms. Hardware "
                 "time was used; check on a clap or a flash which of them is right"
@@ -269,94 +284,99 @@ class _Session:
 
     # --- sound ---
 
-    def _by_sound(self, recording: Recording, why_not_hardware: str) -> None:
-        if recording.device == self.reference.device == "aria":
-            self.warnings.append(
-                f"'{recording.id}' has no hardware time against '{self.reference.id}' "
-                f"({why_not_hardware}): placed by sound, which knows clocks no better than the "
+    def place_by_sound(self, why: Mapping[str, str], tell: Callable[[int], None]) -> None:
+        """Place the recordings named, which for the reason given have no hardware time."""
+        self.warnings += [
+            t for name, reason in why.items() for t in self._no_hardware(name, reason)
+        ]
+        known = {
+            name: clock.maps
+            for name, clock in self.clocks.items()
+            if clock.method != "manual" and name not in self.distrusted
+        }
+        # Where hardware and sound disagree, others are placed as the sound says.
+        others = [*self.distrusted, *why]
+        placed = place(known, others, self.hear, measured=self.pairs, tell=tell)
+        self.pairs, self.loops = placed.pairs, placed.solution.loops
+        self.warnings += [contradiction_words(c) for c in placed.solution.contradictions]
+        for name in why:
+            if name in placed.solution.clocks:
+                self.clocks[name] = _clock_by_sound(name, placed.solution)
+            else:
+                self._by_utc(self.by_id[name], self._why_not(name, placed))
+        self.warnings += [
+            f"'{name}' cannot be heard: {error.message}"
+            for name, error in self.hear.errors.items()
+            if name in known
+        ]
+
+    def _no_hardware(self, name: str, reason: str) -> Iterator[str]:
+        if self.by_id[name].device == self.reference.device == "aria":
+            yield (
+                f"'{name}' has no hardware time against '{self.reference.id}' "
+                f"({reason}): placed by sound, which knows clocks no better than the "
                 f"travel time of sound, up to {TRAVEL_MS:.0f} ms"
             )
-        try:
-            sound = self._read(recording)
-        except InputError as error:
-            self._by_utc(recording, _words(error))
-            return
-        tried = []
-        for anchor in self._anchors():
-            evidence = align(anchor, sound)
-            tried.append(evidence)
-            if evidence.accepted:
-                break
-        self.pairs += tried
-        if tried and tried[-1].accepted:
-            self.clocks[recording.id] = self._clock_by_sound(recording, tried[-1])
-        else:
-            self._by_utc(recording, _best_reason(tried))
 
-    def _clock_by_sound(self, recording: Recording, evidence: PairEvidence) -> RecordingClock:
-        to_session = self.clocks[evidence.reference].maps[0]
-        maps = tuple(to_session @ m for m in evidence.maps)
-        fit_ms = Z95 * max(m.sigma_ns for m in maps) / 1e6
-        return RecordingClock(
-            recording.id,
-            maps,
-            "sound",
-            interval95_ms=TRAVEL_MS + fit_ms,
-            residual_rms_ns=max(m.residual_rms_ns for m in maps),
-            basis=_sound_basis(evidence),
-        )
+    def _why_not(self, name: str, placed: Placement) -> str:
+        error = self.hear.errors.get(name)
+        return error.message if error else placed.best_reason(name)
 
     def _by_utc(self, recording: Recording, reason: str) -> None:
         """Fall back to wall-clock time, or give the recording up."""
         clock = utc_clock(self.reference, recording)
         if clock is None:
             self.unsynced[recording.id] = (
-                f"{reason}. Check that the file belongs to this session, or give its "
-                "offset by hand"
+                f"{reason}. Check that the file belongs to this session, or give its offset by hand"
             )
             return
-        self._by_hardware(recording, clock)
+        self._take(recording, clock)
         self.warnings.append(
             f"'{recording.id}' is placed by UTC only ({reason}): trust it to a tenth of a second"
         )
 
-    def _anchors(self) -> list[MonoSound]:
-        """Return the sounds whose clocks are known: the reference's, then by hardware."""
-        self._sound(self.reference)
-        names = sorted(self.anchors, key=lambda name: name != self.reference.id)
-        sounds = [self.anchors[n] for n in names if len(self.clocks[n].maps) == 1]
-        return [s for s in sounds if s is not None]
-
-    def _sound(self, recording: Recording) -> MonoSound | None:
-        """Return an anchor's sound, read once; None if it has none."""
-        if recording.id not in self.anchors:
-            try:
-                self.anchors[recording.id] = self._read(recording)
-            except InputError as error:
-                self.anchors[recording.id] = None
-                self.warnings.append(f"'{recording.id}' cannot be heard: {_words(error)}")
-        return self.anchors[recording.id]
-
-    def _read(self, recording: Recording) -> MonoSound:
-        track = _sound_track(recording)
-        if track is None:
-            raise NoSoundError("the recording has no sound", hint="record with the microphone on")
-        files = self.sources.get(recording.id) or [f.path for f in recording.files]
-        return read_mono(files, track, name=recording.id)
+    def _read(self, name: str) -> MonoSound:
+        return read_sound(self.by_id[name], self.sources.get(name), name=name)
 
 
-def _words(error: InputError) -> str:
-    return error.message
+def read_sound(
+    recording: Recording, sources: Sequence[Path | MediaSource] | None = None, *, name: str
+) -> MonoSound:
+    """Decode the longest sound of a recording; ``name`` is that of its clock.
+
+    Raises
+    ------
+    NoSoundError
+        It has none.
+    """
+    track = _sound_track(recording)
+    files = sources or [f.path for f in recording.files]
+    if track is None:
+        raise NoSoundError(
+            "the recording has no sound",
+            path=recording.files[0].path if recording.files else None,
+            hint="record with the microphone on",
+        )
+    return read_mono(files, track, name=name)
 
 
-def _best_reason(tried: Sequence[PairEvidence]) -> str:
-    if not tried:
-        return "no recording whose clock is known has sound"
-    best = max(tried, key=lambda e: e.score)
-    return f"{best.reason} (best score {best.score:.1f}, needs {best.score_needed:.1f})"
+def _clock_by_sound(name: str, solution: Solution) -> RecordingClock:
+    maps, path = solution.clocks[name], solution.path[name]
+    fit_ms = Z95 * max(m.sigma_ns for m in maps) / 1e6
+    return RecordingClock(
+        name,
+        maps,
+        "sound",
+        interval95_ms=len(path) * TRAVEL_MS + fit_ms + solution.doubt_ns(name) / 1e6,
+        residual_rms_ns=max(m.residual_rms_ns for m in maps),
+        basis=_sound_basis(name, path),
+    )
 
 
-def _sound_basis(evidence: PairEvidence) -> str:
-    segments = f", {len(evidence.maps)} segments" if len(evidence.maps) > 1 else ""
-    echo = ", an echo may put it up to 5 ms off" if "echo" in evidence.reason else ""
-    return f"sound, {evidence.windows} windows{segments}, positions unknown{echo}"
+def _sound_basis(name: str, path: Sequence[PairEvidence]) -> str:
+    own, *further = path
+    segments = f", {len(own.maps)} segments" if len(own.maps) > 1 else ""
+    echo = ", an echo may put it up to 5 ms off" if any(p.ambiguous for p in path) else ""
+    partner = own.reference if own.other == name else own.other
+    through = f" shared with '{partner}'" if further else ""
+    return f"sound, {own.windows} windows{through}{segments}, positions unknown{echo}"
