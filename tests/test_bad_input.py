@@ -24,7 +24,7 @@ from synorama.session import read_ingest, read_sync, validate
 from synorama.timebase import ClockMap
 from tests.capture import gopro_files
 from tests.capture.aria_files import START_NS as ARIA_START_NS
-from tests.capture.aria_files import AriaFile
+from tests.capture.aria_files import AriaFile, sound_blocks
 from tests.capture.vrs_files import rows
 from tests.capture.vrs_files import write_vrs as write_foreign_vrs
 from tests.devices import Scene
@@ -411,6 +411,17 @@ def _glasses(
         metadata={"ticsync_mode": role, "shared_session_id": "one"},
         mapping=mapping or {},
     ).write(path)
+
+
+def test_sound_whose_times_leap_by_years_fills_no_memory(
+    run: Run, take: Callable[..., Path]
+) -> None:
+    folder = take("leader")
+    blocks = sound_blocks(10)
+    blocks[1:] = [[t + 10**17 for t in block] for block in blocks[1:]]
+    AriaFile(blocks=blocks).write(folder / "other.vrs")
+    told = processed(run, folder, code=5)
+    assert "leap" in told.document["sync"]["unsynced"]["aria-2"]
 
 
 # --- no sound --------------------------------------------------------------------------------

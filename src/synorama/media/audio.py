@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from synorama.errors import NoSoundError
+from synorama.errors import CorruptFileError, NoSoundError
 from synorama.media.audio_container import decode_frames, decode_span
 from synorama.media.audio_packets import decode_blocks, decode_packet_span
-from synorama.media.resample import UniformGrid, continuous_runs
+from synorama.media.resample import Run, UniformGrid, continuous_runs
 from synorama.media.source import MediaSource, as_sources
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ __all__ = ["MonoSound", "read_audio", "read_mono"]
 NS_PER_S = 1_000_000_000
 LOUDNESS = 1000.0  # root mean square that a `MonoSound` is scaled to
 STAGING = 1024.0  # float16 keeps 11 bits of every sample from 6e-8 of full scale on
+LONGEST_HOLE_S = 4 * 3600  # silence of this length still fits into memory
 FEED = 1 << 16  # samples that go through the resampler at a time
 
 
@@ -126,6 +127,8 @@ def read_mono(
         The track has no samples.
     UndecodableError
         Nothing of it decodes.
+    CorruptFileError
+        Its times leap by hours.
     """
     sources = as_sources(files)
     if not track.sample_count:
@@ -134,12 +137,26 @@ def read_mono(
             path=sources[0].path if sources else None,
             hint="check that the microphone was on",
         )
-    grid = UniformGrid(continuous_runs(track), track.rate_hz, rate_hz)
+    runs = continuous_runs(track)
+    _check_holes(track, runs, sources)
+    grid = UniformGrid(runs, track.rate_hz, rate_hz)
     pieces: list[NDArray[np.float16]] = []
     for first, samples in _one_channel(_fed(_decoded(sources, track))):
         pieces.extend(_staged(piece) for piece in grid.push(first, samples))
     pieces.extend(_staged(piece) for piece in grid.finish())
     return MonoSound(name, grid.start_ns, rate_hz, _to_int16(pieces))
+
+
+def _check_holes(track: AudioTrack, runs: Sequence[Run], sources: Sequence[MediaSource]) -> None:
+    """Refuse times that leap by more than anybody pauses: their silence would fill the memory."""
+    starts = [int(run.start_ns) for run in runs]
+    hole_s = (max(starts) - min(starts)) / NS_PER_S - track.sample_count / track.rate_hz
+    if hole_s > LONGEST_HOLE_S:
+        raise CorruptFileError(
+            f"the times of its sound leap by {hole_s:.0f} s: they are damaged",
+            path=sources[0].path,
+            hint="copy the file from the device again",
+        )
 
 
 def _decoded(sources: tuple[MediaSource, ...], track: AudioTrack) -> Iterator[tuple[int, Float32]]:

@@ -210,7 +210,8 @@ def first_sound_frames(container: Any, indices: list[int]) -> dict[int, SoundFra
     for number, packet in enumerate(_all_packets(container, indices)):
         if isinstance(packet, str) or number >= FIRST_PACKETS * len(books):
             break
-        books[packet.stream_index].take(packet)
+        if packet.stream_index in books:
+            books[packet.stream_index].take(packet)
         if all(book.settled for book in books.values()):
             break
     return {index: book.sound() for index, book in books.items()}
