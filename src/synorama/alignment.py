@@ -14,7 +14,7 @@ from synorama.errors import InputError, NoSoundError, SyncRefusedError, UsageErr
 from synorama.sync import pieces
 from synorama.sync.network import Hearing, Placement, contradiction_words, place
 from synorama.sync.pieces import Pieces
-from synorama.sync.solve import SPEED_OF_SOUND_M_S, read_sound
+from synorama.sync.solve import FARTHEST_M, SPEED_OF_SOUND_M_S, read_sound
 from synorama.timebase import NS_PER_S, ClockMap
 
 if TYPE_CHECKING:
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 __all__ = ["FARTHEST_M", "AlignedFile", "Alignment", "align_files"]
 
-FARTHEST_M = 8.0
 Z95 = 1.96
 BREAK_NS = 1_000  # knots on both sides of a break are this far apart
 LINE_POINTS = 101
+UNKNOWN_PPM = 20.0
 Progress = Callable[[int, int], None]
 
 
@@ -70,6 +70,11 @@ class AlignedFile:
         if not self.maps:
             return None
         return _line(max(self.maps, key=lambda m: m.range_ns[1] - m.range_ns[0]))
+
+    @property
+    def knows_drift(self) -> bool:
+        """Whether the sound was long enough to tell the drift."""
+        return all(m.rate_sigma_ppm < UNKNOWN_PPM for m in self.maps)
 
     def knots_s(self) -> list[list[float]]:
         """Return ``[t_file_s, t_reference_s]`` of every knot; at a break, one on each side."""

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 from synorama.errors import SynoramaError
 
 if TYPE_CHECKING:
+    from synorama.alignment import Alignment
     from synorama.records import RecordingClock, SyncResult
 
 __all__ = [
+    "alignment_rows",
     "clock_facts",
     "error_document",
     "interval_text",
@@ -165,5 +167,23 @@ def sync_rows(result: SyncResult, starts_ns: Mapping[str, int | None]) -> list[l
                 _probability_text(facts["p_match"]),
                 facts["basis"] or facts["method"],
             ]
+        )
+    return rows
+
+
+def alignment_rows(alignment: Alignment) -> list[list[str]]:
+    """Return the rows of the table of aligned files, the reference first."""
+    rows = [[alignment.reference, "0", "0", "-", "reference"]]
+    for result in alignment.results:
+        if result.line is None:
+            rows.append([result.file, "-", "-", "-", f"not placed: {result.reason}"])
+            continue
+        offset_s, drift_ppm = result.line
+        within = result.interval95_ms
+        drift = f"{drift_ppm:+.1f}" if result.knows_drift else "-"
+        jumps = "".join(f"; {j['by_s']:+.3f} s at {j['at_s']:.0f} s" for j in result.jumps())
+        text = result.reason + jumps
+        rows.append(
+            [result.file, seconds_text(offset_s, within), drift, interval_text(within), text]
         )
     return rows

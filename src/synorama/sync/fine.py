@@ -37,6 +37,11 @@ NEAR_S = 0.0006  # windows are refined this close to the stack's line
 ECHO_S = 0.008  # later, an echo that strong is none
 BLOCK_S = 45.0
 WANDER_S = 0.004
+UNHEARD_S = 60.0
+LEAST_BEND_WINDOWS = 20
+BEND_Z = 5.0
+BEND_SECOND = 0.7
+BEND_SHARE = 0.3
 KNOT_S = 45.0
 KNOT_WINDOWS = 20
 LEAST_WANDER_S = 150e-6
@@ -111,7 +116,7 @@ def refine(
     anchor = float(rows.times_s.mean())
     stack = _best_stack(rows, rough, tolerance_s)
     start = Line(rough(anchor) + stack.lag_s, rough.slope + stack.slope, anchor)
-    times, lags, heights = _local_peaks(rows, start, _wander(rows, start, span_s))
+    times, lags, heights = _followed(rows, rough, start, span_s, tolerance_s)
     stack_z, second, repeats = _quality(stack.curve, rows.rate_hz)
     fit = _fit(times, lags, heights, start)
     spline = _bend(times, lags, heights, fit, span_s)
@@ -248,6 +253,39 @@ def _quality(curve: Float32, rate_hz: int) -> tuple[float, float, float]:
 
 
 # --- wander ----------------------------------------------------------------------------------
+
+
+def _followed(
+    rows: Correlograms, rough: Line, line: Line, span_s: tuple[float, float], tolerance_s: float
+) -> tuple[Float64, Float64, Float64]:
+    """Return times, lags and heights of the windows along the line, its wander and its bends.
+
+    Where a clock changes its rate for good, nothing is heard near the line from then on, or until
+    then: such a stretch has a line of its own, which meets the others.
+    """
+    peaks = [_local_peaks(rows, line, _wander(rows, line, span_s))]
+    edges = np.array([span_s[0], *peaks[0][0], span_s[1]])
+    for k in np.flatnonzero(np.diff(edges) > UNHEARD_S):
+        unheard = rows.between(edges[k], edges[k + 1])
+        own = _line_of_its_own(unheard, rough, tolerance_s)
+        joints = edges[k : k + 2][(edges[k : k + 2] != span_s[0]) & (edges[k : k + 2] != span_s[1])]
+        if own is not None and (np.abs(own(joints) - line(joints)) < WANDER_S).all():
+            found = _local_peaks(unheard, own, None)
+            peaks += [found] if len(found[0]) > BEND_SHARE * unheard.count else []
+    times, lags, heights = (np.concatenate(column) for column in zip(*peaks, strict=True))
+    order = np.argsort(times)
+    return times[order], lags[order], heights[order]
+
+
+def _line_of_its_own(rows: Correlograms, rough: Line, tolerance_s: float) -> Line | None:
+    if rows.count < LEAST_BEND_WINDOWS:
+        return None
+    stack = _best_stack(rows, rough, tolerance_s)
+    z, second, _ = _quality(stack.curve, rows.rate_hz)
+    if z < BEND_Z or second > BEND_SECOND:
+        return None
+    anchor = float(rows.times_s.mean())
+    return Line(rough(anchor) + stack.lag_s, rough.slope + stack.slope, anchor)
 
 
 def _wander(rows: Correlograms, line: Line, span_s: tuple[float, float]) -> Spline | None:

@@ -39,6 +39,7 @@ MISS = -0.45  # what a window that disagrees costs a run
 CHUNK_Z = 8.0
 CHUNK_SAME_S = 0.06
 CHUNK_HALF_S = 25.0
+FOUND_SAME_S = 0.05  # other places may cut the found one short, never replace it
 OVERLAP_S = 12.0  # by how much supports may overlap: windows straddle the break
 BREAK_STEP_S = 0.25
 BREAK_WINDOW_S = 0.5
@@ -99,7 +100,10 @@ def find_segments(
     if _windows(by_tolerance[tolerance]) < ENOUGH * _windows(by_tolerance[found.tolerance_s]):
         tolerance = found.tolerance_s
     parts = _cut(reference, other, by_tolerance[tolerance], whole, tolerance)
-    return tuple(s for p in parts for s in _divide(reference, other, p, DEPTH))
+    found_at = float(np.median(found.times_s[found.agree]))
+    segments = tuple(s for p in parts for s in _divide(reference, other, p, DEPTH))
+    holds = any(abs(s.line(found_at) - found.line(found_at)) < FOUND_SAME_S for s in segments)
+    return segments if holds else (whole,)
 
 
 def _windows(lines: Sequence[_Support]) -> int:

@@ -34,7 +34,7 @@ from synorama.sync.hardware import HardwareClock, hardware_clock, utc_clock
 from synorama.sync.network import Hearing, Placement, contradiction_words, place
 from synorama.timebase import ClockMap
 
-__all__ = ["SESSION_CLOCK", "read_sound", "synchronize"]
+__all__ = ["FARTHEST_M", "SESSION_CLOCK", "SPEED_OF_SOUND_M_S", "read_sound", "synchronize"]
 
 SESSION_CLOCK = "session"
 SPEED_OF_SOUND_M_S = 343.0

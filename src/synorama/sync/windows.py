@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Correlograms", "Windowing", "correlate_windows", "parabola", "whitened"]
 
 LOW_HZ, HIGH_HZ = 150.0, 7200.0
+RAMP_S = 0.005
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,11 @@ class Correlograms:
     def inverted(self) -> Correlograms:
         """Return them as if one of the microphones had the other polarity."""
         return replace(self, curves=-self.curves)
+
+    def between(self, first_s: float, last_s: float) -> Correlograms:
+        """Return those of windows whose centres lie between two times."""
+        k = (self.times_s > first_s) & (self.times_s < last_s)
+        return replace(self, times_s=self.times_s[k], lags_s=self.lags_s[k], curves=self.curves[k])
 
     def peaks(self) -> tuple[Float64, Float64]:
         """Return each window's best lag [s] and the height of its peak."""
@@ -141,10 +147,20 @@ def whitened(
     from scipy.fft import irfft, next_fast_len, rfft
 
     n = next_fast_len(len(a) + len(b) // 8, real=True)
-    cross = rfft(a.astype(np.float32), n) * np.conj(rfft(b.astype(np.float32), n))
+    ramp = int(RAMP_S * rate_hz)
+    cross = rfft(_eased(a, ramp), n) * np.conj(rfft(_eased(b, ramp), n))
     cross *= _band(n, rate_hz) / (np.abs(cross) + 1e-3) ** whitening
     curve = irfft(cross, n)
     out: Float32 = curve[:count] / (np.sqrt(np.mean(curve * curve)) + 1e-20)
+    return out
+
+
+def _eased(samples: NDArray[np.int16], ramp: int) -> Float32:
+    """Fade in and out: cut ends are clicks, which fill bands that the sounds leave empty."""
+    out = samples.astype(np.float32)
+    rise = np.arange(1, ramp + 1, dtype=np.float32) / (ramp + 1)
+    out[:ramp] *= rise[: len(out)]
+    out[-ramp:] *= rise[::-1][-len(out) :]
     return out
 
 
