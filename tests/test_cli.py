@@ -23,7 +23,18 @@ from synorama.session import validate
 from tests.capture.aria_files import AriaFile, sound_blocks
 from tests.devices import Scene
 
-VERBS = ("doctor", "inspect", "process", "seal", "show", "simulate", "status", "sync", "validate")
+VERBS = (
+    "align",
+    "doctor",
+    "inspect",
+    "process",
+    "seal",
+    "show",
+    "simulate",
+    "status",
+    "sync",
+    "validate",
+)
 VENDOR = (
     "av", "blake3", "cv2", "h5py", "lz4", "projectaria_tools", "pyarrow", "pyvrs", "scipy",
     "soxr", "vrsbindings", "zstandard",

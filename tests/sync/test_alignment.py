@@ -37,6 +37,7 @@ from numpy.typing import NDArray
 from scipy.io import wavfile
 from scipy.signal import resample_poly
 
+from synorama import cli
 from synorama.alignment import AlignedFile, Alignment, align_files
 from synorama.errors import (
     CorruptFileError,
@@ -413,6 +414,61 @@ def test_a_truncated_video_says_why(
     path.write_bytes(path.read_bytes()[:40_000])  # the index, at the end, is lost
     found = align_files([reference, path])
     assert isinstance(found.failure, CorruptFileError)
+
+
+# --- the command -----------------------------------------------------------------------------
+
+
+def command(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[int, str, str]:
+    code = cli._run(["align", *map(str, arguments)])
+    out, err = capsys.readouterr()
+    assert "internal fault" not in err
+    return code, out, err
+
+
+def test_the_command(
+    reference: Path,
+    there: NDArray[np.float64],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Exit code 0, 5 for what was not accepted, 3 for what cannot be heard; JSON in any case."""
+    good, silent, none = (tmp_path / f"{n}.wav" for n in ("good", "silent", "none"))
+    wavfile.write(good, RATE, recorded(there, 4.75, 20, 50).samples)
+    wavfile.write(silent, RATE, np.zeros(20 * RATE, np.int16))
+    none.write_bytes(b"nothing of the kind")
+    for others, expected in (([good], 0), ([good, silent], 5), ([silent, none, good], 3)):
+        code, out, _ = command(capsys, reference, *others, "--json")
+        assert code == expected
+        results = json.loads(out)["results"]
+        assert [r["file"] for r in results] == [str(o) for o in others]
+        assert [r["accepted"] for r in results] == [o is good for o in others]
+    code, out, err = command(capsys, none, good, "--json")
+    assert code == 3
+    assert json.loads(out)["error"]["type"] == "UnknownFormatError"
+    assert "error: " in err
+    assert command(capsys, reference)[0] == 2
+    assert command(capsys, reference, good, "--apart", "-1")[0] == 2
+
+
+def test_the_table_prints_no_more_than_is_known(
+    reference: Path,
+    there: NDArray[np.float64],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    wavfile.write(tmp_path / "b.wav", RATE, recorded(there, 4.7531, 20, 50).samples)
+    code, out, _ = command(capsys, reference, tmp_path / "b.wav")
+    assert code == 0
+    assert "+4.75 " in out
+    assert "23 ms" in out
+    _, out, _ = command(capsys, reference, tmp_path / "b.wav", "--apart", "0")
+    assert "+4.7531" in out
+    wavfile.write(tmp_path / "mute.wav", RATE, np.zeros(20 * RATE, np.int16))
+    code, out, _ = command(capsys, reference, tmp_path / "mute.wav")
+    assert code == 5
+    assert "not placed: " in out
+    assert "is silent (best score 0.0, needs 6.0)" in out
 
 
 MEMORY = """
