@@ -73,6 +73,25 @@ def test_leap_below_a_gap_is_kept_too() -> None:
     assert not found.gaps
 
 
+def test_a_single_frame_with_an_odd_time_moves_no_other() -> None:
+    """FFmpeg gives one in Ogg Vorbis where the length of the frames changes."""
+    for off in (10, -10, 17):
+        times = np.arange(400) * 20 * MS
+        times[100] += off * MS
+        error = at(placed(times, tick_ns=20_833).knots, np.arange(400) * 960) - np.arange(400) * (
+            20 * MS
+        )
+        others = np.delete(error, [98, 99, 100, 101])
+        assert np.abs(others).max() < 0.1 * MS, off
+
+
+def test_a_step_back_stays_where_it_is() -> None:
+    times = np.arange(400) * 20 * MS
+    times[200:] -= 9 * MS
+    error = at(placed(times).knots, np.arange(400) * 960) - times
+    assert np.abs(np.delete(error, [199, 200])).max() < 0.1 * MS
+
+
 def test_times_that_go_back_are_moved_and_said() -> None:
     times = np.arange(100) * 20 * MS
     times[50:] -= 200 * MS

@@ -84,6 +84,53 @@ def test_every_frame_of_a_container_is_the_one_asked_for(tmp_path: Path, kind: s
         assert [read_barcode(decoder.frame(i)) for i in anywhere] == anywhere
 
 
+def _cut(path: Path, out: Path, at: int) -> Path:
+    """Copy packets from the key frame before ``at`` [ticks], which becomes time zero."""
+    import av
+
+    with av.open(str(path)) as source, av.open(str(out), "w") as target:
+        stream = target.add_stream_from_template(source.streams.video[0])
+        source.seek(at, stream=source.streams.video[0], backward=True)
+        for packet in source.demux(video=0):
+            if packet.dts is not None and packet.pts is not None:
+                packet.pts, packet.dts = packet.pts - at, packet.dts - at
+                packet.stream = stream
+                target.mux(packet)
+    return out
+
+
+@pytest.mark.parametrize("at", [42 * 512, 41 * 512 + 300])
+def test_a_cut_file_whose_first_key_frame_is_not_shown(tmp_path: Path, at: int) -> None:
+    from synorama.capture.webcam import open_media_file
+
+    make(tmp_path, "b-frames")
+    path = _cut(tmp_path / "b.mp4", tmp_path / "cut.mp4", at)
+    recording = open_media_file(path)
+    track = recording.videos[0]
+    assert not track.index["key"][0]
+    shown = list(range(42, 120))
+    assert [read_barcode(image) for image in read_frames([path], track)] == shown
+    for i in (70, 3, 0, 5, 40, 1):
+        with VideoDecoder([path], track) as decoder:
+            assert read_barcode(decoder.frame(i)) == shown[i]
+    early = [p for p in recording.problems if p.code == "cut_between_frames"]
+    assert len(early) == (at % 512 != 0)
+    assert all(f"{(42 * 512 - at) / 15.36:.1f} ms early" in p.text for p in early)
+
+
+def test_random_access_where_seeking_guesses_times(tmp_path: Path) -> None:
+    """Program streams give a time to some frames only."""
+    from synorama.capture.webcam import open_media_file
+
+    path = tmp_path / "a.mpg"
+    encode(path, "mpeg2video", list(range(120)), Fraction(1, 30), bf="2", g="12", qscale="2")
+    track = open_media_file(path).videos[0]
+    assert track.count == 120
+    for i in (25, 26, 37, 60, 62, 119):
+        with VideoDecoder([path], track) as decoder:
+            assert read_barcode(decoder.frame(i)) == i
+
+
 def test_chapters_are_one_track(tmp_path: Path) -> None:
     paths = [tmp_path / "a.mp4", tmp_path / "b.mp4"]
     for path in paths:

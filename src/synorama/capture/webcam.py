@@ -200,7 +200,8 @@ def container_tracks(found: Scan) -> tuple[dict[str, Track], tuple[Problem, ...]
 def _video(found: Scan, stream: Stream, name: str) -> tuple[Track, tuple[Problem, ...]]:
     packets = found.packets[stream.index]
     shown, problems = _shown(packets, name)
-    times_ns = ticks_to_ns(packets.pts[shown], stream.time_base)
+    ticks = packets.dts if packets.counted else packets.pts
+    times_ns = ticks_to_ns(ticks[shown], stream.time_base)
     track = VideoTrack(
         name=name,
         codec=stream.codec,

@@ -30,6 +30,9 @@ __all__ = ["SoundFrame", "decode_frames", "decode_span", "to_float"]
 
 PREROLL_S = 0.3  # Opus wants 80 ms, AAC two frames, MP3 its bit reservoir
 NS_PER_S = 1_000_000_000
+SEEKABLE = ("aac", "alac", "mp2", "mp3", "ac3", "eac3", "flac", "opus")
+"""Codecs, beside PCM, of which a frame's time after a seek tells its index. Vorbis changes the
+length of its frames with the sound, and of ADPCM and others FFmpeg guesses the time from bytes."""
 PLANAR = {"u8p": "u1", "s16p": "i2", "s32p": "i4", "s64p": "i8", "fltp": "f4", "dblp": "f8"}
 
 
@@ -104,7 +107,7 @@ def decode_span(
     """Decode the samples ``first .. first + count`` of a track; ``(n, channels)`` float32.
 
     Less than ``count`` come back where the sound ends early. Where a frame's time tells its index,
-    decoding begins shortly before the span; else (Vorbis in Matroska) at the beginning.
+    decoding begins shortly before the span; else (Vorbis, ADPCM) at the beginning.
     """
     assert track.stream_index is not None  # the record checks it
     out = np.zeros((count, track.channels), np.float32)
@@ -143,7 +146,8 @@ def _start_for(track: AudioTrack, bases: Sequence[int], first: int) -> tuple[int
     """Return the file and its own time at which decoding should begin; None: the beginning."""
     preroll = round(PREROLL_S * track.rate_hz)
     sample = first - preroll
-    if sample <= preroll:
+    seekable = track.codec in SEEKABLE or track.codec.startswith("pcm_")
+    if sample <= preroll or not seekable:
         return None
     k = 0 if len(bases) == 1 else int(np.searchsorted(track.file_firsts, sample, "right")) - 1
     return k, int(track.sample_times_ns(np.array([sample], np.int64))[0]) - bases[k]

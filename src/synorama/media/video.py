@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["VideoDecoder", "read_frames"]
 
 RAW_CHANNELS = {"gray": 1, "gray8": 1, "grey8": 1, "rgb24": 3, "rgb8": 3}
+UNSEEKABLE = ("mpeg",)  # program streams time few frames; after a seek FFmpeg guesses the others
 GREY = ("gray", "grayj", "gray10le", "gray12le", "gray16le")
 
 
@@ -288,7 +289,7 @@ class _ContainerFrames:
         self._sources = sources
         self._track = track
         self._resources = resources
-        self._keys = np.flatnonzero(track.index["key"])
+        self._keys = _starts(track)
         self._open: dict[int, Any] = {}
         self._file = -1
         self._pictures: Iterator[Any] | None = None
@@ -318,23 +319,29 @@ class _ContainerFrames:
         """Start at the key frame before; where the demuxer lands behind it, start earlier."""
         starts = self._track.index["pts"][self._keys[self._keys <= key]][::-1]
         same_file = self._track.index["file"][self._keys[self._keys <= key]][::-1] == k
-        for start in (*(int(p) for p in starts[same_file][:3]), None):
+        seekable = self._container(k).format.name not in UNSEEKABLE
+        for start in (*(int(p) for p in starts[same_file][:3] if seekable), None):
             self._seek(k, start)
-            picture = self._find(pts, path)
+            picture = self._find(pts, path, start)
             if picture is not None:
                 return picture
         return None
 
-    def _find(self, pts: int, path: Path) -> Any:
-        """Decode on to the picture with this time stamp; None if it does not come."""
+    def _find(self, pts: int, path: Path, start: int | None = None) -> Any:
+        """Decode on to the picture with this time stamp; None if it does not come.
+
+        Where the first picture is later than ``start``, what it needs was missed: None as well.
+        """
         import av
 
         assert self._pictures is not None
         try:
             for picture in self._pictures:
-                if picture.pts == pts:
+                missed = None not in (start, picture.pts) and picture.pts > start
+                start = None
+                if picture.pts == pts and not missed:
                     return picture
-                if picture.pts is not None and picture.pts > pts:
+                if missed or (picture.pts is not None and picture.pts > pts):
                     return None
         except av.FFmpegError as error:
             self._pictures = None
@@ -373,6 +380,15 @@ class _ContainerFrames:
     def drop(self) -> None:
         self._pictures = None
         self._open.clear()
+
+
+def _starts(track: VideoTrack) -> NDArray[np.intp]:
+    """Return the frames at which decoding can begin: key frames, and the first of each file.
+
+    What a file's first frame builds on may be there and not shown, before the edit's start.
+    """
+    new_file = np.diff(track.index["file"].astype(np.int64), prepend=-1) != 0
+    return np.flatnonzero((track.index["key"] != 0) | new_file)
 
 
 # --- shared -----------------------------------------------------------------------------------

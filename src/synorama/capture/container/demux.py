@@ -62,6 +62,7 @@ class Stream:
     """What FFmpeg says of one stream of pictures or sound.
 
     ``kind`` is ``video`` or ``audio``; cover art and everything else is no stream here.
+    ``reordered``: pictures are decoded in another order than they are shown in.
     """
 
     index: int
@@ -72,6 +73,7 @@ class Stream:
     height: int = 0
     rate_hz: float = 0.0
     channels: int = 0
+    reordered: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,7 +81,8 @@ class Packets:
     """The packets of one stream in decode order; times in units of its time base.
 
     ``pts`` is the decode time where the container gives no presentation time. ``discard``: decoded
-    only for others' sake, or holding no picture to be shown.
+    only for others' sake, or holding no picture to be shown. ``counted``: ``dts`` is when frames
+    are shown, and ``pts`` no more than a mark by which FFmpeg's decoder knows them.
     """
 
     pts: Int64
@@ -88,6 +91,7 @@ class Packets:
     sizes: Int64
     keys: Bool
     discard: Bool
+    counted: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -163,7 +167,7 @@ def _stream(stream: Any) -> Stream:
     context = stream.codec_context
     base = stream.time_base
     shape = (
-        {"width": context.width, "height": context.height}
+        {"width": context.width, "height": context.height, "reordered": context.has_b_frames}
         if stream.type == "video"
         else {"rate_hz": float(context.sample_rate), "channels": context.channels}
     )

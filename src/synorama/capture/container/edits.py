@@ -69,7 +69,8 @@ class Timing:
 class Edited:
     """The packets that remain: which sample each is, when it is due, whether it is shown.
 
-    ``skip`` samples of sound fall away at the start of what the packets decode to.
+    ``skip`` samples of sound fall away at the start of what the packets decode to. ``early``: by
+    how much FFmpeg shows pictures before their time, as the first edit starts between two frames.
     """
 
     samples: Int64
@@ -77,6 +78,7 @@ class Edited:
     pts: Int64
     discard: Bool
     skip: int = 0
+    early: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,7 +120,16 @@ def apply_edits(timing: Timing, edits: tuple[Edit, ...], limit: int) -> Edited:
     if timing.kind == "vide":
         decode = decode - max(_late(edits, spans), 0)
     discard = np.concatenate([span.discard for span in spans])
-    return Edited(samples, decode, _presented(timing, samples, decode), discard, spans[0].skip)
+    pts = _presented(timing, samples, decode)
+    return Edited(samples, decode, pts, discard, spans[0].skip, _early(timing, edits, spans[0]))
+
+
+def _early(timing: Timing, edits: tuple[Edit, ...], first: _Span) -> int:
+    """Return how much of the first edit passes before a frame that lies in it is due."""
+    due = timing.composition[first.samples[~first.discard]]
+    if timing.kind != "vide" or not len(due):
+        return 0
+    return int(due.min()) - edits[_leading_pauses(edits)].media_time
 
 
 def _as_stored(timing: Timing) -> Edited:

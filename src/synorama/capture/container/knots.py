@@ -103,9 +103,9 @@ def place_frames(counts: Int64, times_ns: Int64, rate_hz: float, tick_ns: int) -
 
 
 def _increasing(knots: Int64) -> Int64:
-    """Drop knots whose time does not lie after all earlier ones."""
-    before = np.maximum.accumulate(knots, axis=0)[:-1]
-    keep = np.append(True, (knots[1:] > before).all(axis=1))
+    """Drop knots that do not lie before all later ones: a single frame may lie far ahead."""
+    after = np.minimum.accumulate(knots[::-1], axis=0)[::-1][1:]
+    keep = np.append((knots[:-1] < after).all(axis=1), True)
     kept: Int64 = knots[keep]
     return kept
 
@@ -144,11 +144,16 @@ def _segment(
 
 
 def _joint(before: _Line, after: _Line, at: float) -> list[tuple[float, float]]:
-    """Return one knot where two lines meet, and two a sample apart where time leaps."""
+    """Return one knot where two lines meet, and two close together where time leaps.
+
+    Where it leaps back the sound before has to hurry: over twice the leap, and no longer.
+    """
     leap = after.at(at) - before.at(at)
-    if leap > HALF_MS_NS and at - before.at_first > 1:
-        return [(at - 1, before.at(at - 1)), (at, after.at(at))]
-    return [(at, before.at(at) + leap / 2)]
+    if abs(leap) <= HALF_MS_NS:
+        return [(at, before.at(at) + leap / 2)]
+    hurry = 1.0 if leap > 0 else float(np.ceil(-2 * leap / before.slope))
+    leaves = [(at - hurry, before.at(at - hurry))] if at - before.at_first > hurry else []
+    return [*leaves, (at, after.at(at))]
 
 
 def _nominal(x: Float64, y: Float64, rate_hz: float, tick_ns: int) -> list[_Line]:

@@ -82,6 +82,8 @@ class Mp4Track:
         Of sound, as the container says, else 0.
     description
         The sample description's bytes, from its size on: for those who need more.
+    early
+        By how much the pictures' ``pts`` lie before their time by the letter of the edit list.
     """
 
     track_id: int
@@ -105,6 +107,7 @@ class Mp4Track:
     channels: int = 0
     sample_rate_hz: float = 0.0
     description: bytes = b""
+    early: int = 0
 
     @property
     def count(self) -> int:
@@ -399,6 +402,7 @@ def _track(boxes: _TrackBoxes, movie_timescale: int) -> Mp4Track | None:
         lost=lost,
         rotation_deg=_rotation(boxes) if handler == "vide" else 0,
         description=entry,
+        early=packets.early,
         **_appearance(entry, handler)._asdict(),
     )
 

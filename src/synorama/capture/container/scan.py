@@ -8,8 +8,8 @@ but the first packets of sound. Fragments, other containers and any disagreement
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["Scan", "indexed_sound", "scan"]
 
 CHECKED = 64
+EARLY_MS = 1.0
 CONSTANT_FRAMES = ("aac", "mp3", "ac3", "eac3")  # every packet decodes to equally many samples
 
 
@@ -113,7 +114,7 @@ def _scan(path: Path, container: Any, movie: Movie | None) -> Scan:
         metadata=_metadata(container),
         container=container.format.name,
         movie=movie,
-        problems=_index_problems(movie, tracks),
+        problems=(*_index_problems(movie, tracks), *_edit_problems(tracks)),
     )
 
 
@@ -212,6 +213,19 @@ def _index_problems(movie: Movie | None, tracks: Mapping[int, Mp4Track]) -> tupl
     return (Problem("truncated", text, severe=True),)
 
 
+def _edit_problems(tracks: Mapping[int, Mp4Track]) -> Iterator[Problem]:
+    """Say where pictures come early: as a rule the file was cut without encoding it anew."""
+    for track in tracks.values():
+        early_ms = 1000 * track.early / track.timescale
+        if early_ms > EARLY_MS:
+            text = (
+                f"the file was cut between two frames: its pictures are {early_ms:.1f} ms early "
+                "against its sound, as in any player built on FFmpeg. Use the file as the camera "
+                "wrote it"
+            )
+            yield Problem("cut_between_frames", text, severe=True)
+
+
 # --- by demuxing -----------------------------------------------------------------------------
 
 
@@ -224,13 +238,17 @@ def _by_demuxing(
     cut = movie.truncated if movie is not None else is_cut_short(path, name, samples)
     return Scan(
         streams=streams,
-        packets=found.packets,
+        packets={s.index: _in_time(name, s, found.packets[s.index]) for s in streams},
         sound=found.sound,
         rotation_deg=found.rotation_deg,
         metadata=_metadata(container),
         container=name,
         movie=movie,
-        problems=(*_unfinished(cut), *_demux_problems(found)),
+        problems=(
+            *_unfinished(cut),
+            *_demux_problems(found),
+            *_order_problems(name, streams),
+        ),
     )
 
 
@@ -252,3 +270,28 @@ def _demux_problems(found: Demuxed) -> tuple[Problem, ...]:
         text = f"{bad} packets of sound cannot be decoded and count as silence"
         problems.append(Problem("undecodable_sound", text, severe=True))
     return tuple(problems)
+
+
+def _order_problems(name: str, streams: tuple[Stream, ...]) -> Iterator[Problem]:
+    """Say where a container without presentation times holds frames in an order FFmpeg ignores."""
+    for stream in streams:
+        if _only_counted(name, stream) and stream.reordered:
+            text = (
+                "its frames are stored in another order than they are shown in, and AVI does not "
+                "say in which: their times are off by some frames. Record without B-frames, or "
+                "into MP4 or Matroska"
+            )
+            yield Problem("order_unknown", text, severe=True)
+
+
+def _only_counted(name: str, stream: Stream) -> bool:
+    """Tell where FFmpeg just counts packets: AVI has no presentation times, nor do these codecs."""
+    return name == "avi" and stream.codec in ("h264", "hevc")
+
+
+def _in_time(name: str, stream: Stream, packets: Packets) -> Packets:
+    """Note where FFmpeg's presentation times are late: it allows for a reordering that is not.
+
+    Versions before 6 give the decode times, with which picture and sound agree.
+    """
+    return replace(packets, counted=_only_counted(name, stream) and not stream.reordered)
