@@ -113,6 +113,14 @@ def test_nothing_to_do_is_told(tmp_path: Path) -> None:
         process(Workspace(tmp_path))
 
 
+def test_a_stale_part_of_an_older_version_is_not_read(folder: Path) -> None:
+    process(Workspace(folder))
+    (folder / ".synorama" / "parts" / "sync.h5").write_bytes(b"of another age")
+    outcome = process(Workspace(folder), only="ingest")
+    assert outcome.sync is None
+    assert process(Workspace(folder)).sync is not None
+
+
 def test_one_process_at_a_time(folder: Path) -> None:
     fcntl = pytest.importorskip("fcntl")
     (folder / ".synorama").mkdir()

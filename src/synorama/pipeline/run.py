@@ -78,7 +78,13 @@ def process(
     report = progress or (lambda *_: None)
     with locked(work):
         runs = [_run(work, stage, only, start, report) for stage in STAGES]
-    return Outcome(work.session, tuple(runs), _sync_result(work), _starts_ns(work))
+    there = {run.name for run in runs if run.state != "stale"}  # a stale part may be of any age
+    return Outcome(
+        work.session,
+        tuple(runs),
+        _sync_result(work) if "sync" in there else None,
+        _starts_ns(work) if "ingest" in there else {},
+    )
 
 
 def status(work: Workspace) -> tuple[StageRun, ...]:
@@ -195,15 +201,13 @@ def _utc(seconds: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
 
 
-def _sync_result(work: Workspace) -> SyncResult | None:
+def _sync_result(work: Workspace) -> SyncResult:
     from synorama.session import read_sync
 
-    part = work.part("sync")
-    return read_sync(part) if part.is_file() else None
+    return read_sync(work.part("sync"))
 
 
 def _starts_ns(work: Workspace) -> dict[str, int | None]:
     from synorama.session import read_ingest
 
-    part = work.part("ingest")
-    return {r.id: r.first_ns for r in read_ingest(part)} if part.is_file() else {}
+    return {r.id: r.first_ns for r in read_ingest(work.part("ingest"))}

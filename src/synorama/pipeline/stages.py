@@ -166,7 +166,7 @@ STAGES: tuple[Stage, ...] = (
     ),
     Stage(
         name="sync",
-        version=1,
+        version=2,
         needs=("ingest",),
         libraries=("av", "numpy", "scipy", "soxr"),
         inputs=lambda work: work.offsets_ns,
