@@ -1,4 +1,4 @@
-"""The pipeline: what is stale is done, what is done is kept, and a kill at any moment is survived."""
+"""The pipeline: what is stale is done, what is done is kept, a kill at any moment is survived."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_stage_can_be_run_alone_or_from_there_on(folder: Path) -> None:
 
 
 def test_an_offset_for_nobody_is_refused(folder: Path) -> None:
-    with pytest.raises(UsageError, match="'nobody'.*no such recording"):
+    with pytest.raises(UsageError, match=r"'nobody'.*no such recording"):
         process(Workspace(folder, Options(offsets_s={"nobody": 1.0})))
 
 
