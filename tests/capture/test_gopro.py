@@ -75,6 +75,23 @@ def exact_ns(seconds: Fraction) -> int:
     return int((2 * seconds * 10**9 + 1) // 2)
 
 
+def test_a_film_cut_between_two_frames_is_said(tmp_path: Path) -> None:
+    """Copied from 20.5 frames on, without encoding anew: an edit hides what comes before."""
+    whole = made.write_whole(tmp_path / "whole.MP4", made.encode(b_frames=True))
+    path = tmp_path / "GX010123.MP4"
+    with av.open(str(whole)) as source, av.open(str(path), "w", format="mp4") as out:
+        stream = out.add_stream_from_template(source.streams.video[0])
+        for packet in source.demux(video=0):
+            if packet.pts is not None and packet.dts is not None and packet.time_base:
+                at = round(20.5 / FPS / packet.time_base)
+                packet.pts, packet.dts, packet.stream = packet.pts - at, packet.dts - at, stream
+                out.mux(packet)
+    assert "cut_between_frames" not in codes(READER.open(whole))
+    (said,) = (p for p in READER.open(path).problems if p.code == "cut_between_frames")
+    assert said.severe
+    assert "16.7 ms early" in said.text
+
+
 # --- real files against ffprobe and against their bytes --------------------------------------
 
 

@@ -8,7 +8,7 @@ but the first packets of sound. Fragments, other containers and any disagreement
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     Int64 = NDArray[np.int64]
 
-__all__ = ["Scan", "indexed_sound", "scan"]
+__all__ = ["Scan", "edit_problems", "indexed_sound", "scan"]
 
 CHECKED = 64
 EARLY_MS = 1.0
@@ -114,7 +114,7 @@ def _scan(path: Path, container: Any, movie: Movie | None) -> Scan:
         metadata=_metadata(container),
         container=container.format.name,
         movie=movie,
-        problems=(*_index_problems(movie, tracks), *_edit_problems(tracks)),
+        problems=(*_index_problems(movie, tracks), *edit_problems(tracks.values())),
     )
 
 
@@ -213,9 +213,9 @@ def _index_problems(movie: Movie | None, tracks: Mapping[int, Mp4Track]) -> tupl
     return (Problem("truncated", text, severe=True),)
 
 
-def _edit_problems(tracks: Mapping[int, Mp4Track]) -> Iterator[Problem]:
+def edit_problems(tracks: Iterable[Mp4Track]) -> Iterator[Problem]:
     """Say where pictures come early: as a rule the file was cut without encoding it anew."""
-    for track in tracks.values():
+    for track in tracks:
         early_ms = 1000 * track.early / track.timescale
         if early_ms > EARLY_MS:
             text = (

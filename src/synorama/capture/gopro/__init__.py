@@ -16,6 +16,7 @@ from typing import Any
 
 from synorama.capture.container.health import video_problems
 from synorama.capture.container.mp4 import looks_like_mp4
+from synorama.capture.container.scan import edit_problems
 from synorama.capture.gopro.chapters import Chapter, read_chapter, siblings, verify
 from synorama.capture.gopro.names import ASIDE_SUFFIXES, PREVIEW_SUFFIX, parse_name
 from synorama.capture.gopro.telemetry import Telemetry, read_telemetry
@@ -197,6 +198,7 @@ def _file_problems(chapters: Sequence[Chapter]) -> Iterator[Problem]:
             lost = chapter.pictures[1].lost
             text = f"{chapter.path.name} is cut off: its last {lost} frames are missing"
             yield Problem("truncated", text, severe=True)
+    yield from edit_problems(chapter.pictures[1] for chapter in chapters)
 
 
 def _extras(chapters: Sequence[Chapter], telemetry: Telemetry) -> dict[str, Any]:
