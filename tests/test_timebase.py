@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -37,7 +38,7 @@ def exact(clock: ClockMap, t: int) -> Fraction:
     knots = [(int(x), int(y)) for x, y in clock.knots]
     if t < knots[0][0]:
         return knots[0][1] + (t - knots[0][0]) * Fraction(clock.rate_before)
-    for (x0, y0), (x1, y1) in zip(knots, knots[1:], strict=False):
+    for (x0, y0), (x1, y1) in pairwise(knots):
         if x0 <= t < x1:
             return y0 + Fraction((t - x0) * (y1 - y0), x1 - x0)
     return knots[-1][1] + (t - knots[-1][0]) * Fraction(clock.rate_after)
@@ -153,5 +154,6 @@ def test_composing_with_an_identity_changes_nothing(clock: ClockMap) -> None:
     assume(len(clock.knots) > 1)
     for both in (clock @ ClockMap.identity("c"), ClockMap.identity("b") @ clock):
         assert np.abs(np.subtract(both.range_ns, clock.range_ns)).max() <= 1
-        t = np.linspace(*clock.knots[[0, -1], 0] + np.array([-1000, 1000]), 50).astype(np.int64)
+        first, last = (int(t) for t in clock.knots[[0, -1], 0])
+        t = np.linspace(first - 1000, last + 1000, 50).astype(np.int64)
         assert np.abs(both.apply(t) - clock.apply(t)).max() <= 2
