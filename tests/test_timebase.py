@@ -29,8 +29,8 @@ def maps(draw: st.DrawFn, target: str = "a", source: str = "b") -> ClockMap:
     for step, drift in zip(steps, drifts, strict=True):
         x, y = knots[-1]
         knots.append((x + step, y + step + round(step * drift * 1e-6)))
-    rates = [1 + draw(ppm) * 1e-6 for _ in range(2)]
-    return ClockMap(target, source, np.array(knots, np.int64), *rates)
+    before, after = (1 + draw(ppm) * 1e-6 for _ in range(2))
+    return ClockMap(target, source, np.array(knots, np.int64), before, after)
 
 
 def exact(clock: ClockMap, t: int) -> Fraction:
