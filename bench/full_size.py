@@ -48,7 +48,7 @@ MAKE_CPU_S, MAKE_PEAK_MB = 120.0, 1500.0
 def make(folder: Path, seconds: float, *devices: str) -> None:
     from synorama.simulate import simulate
 
-    simulate(folder, seconds=seconds, size="full", devices=devices)
+    simulate(folder, seconds=seconds, size="full", room=None, devices=devices)
 
 
 def make_packed(folder: Path, seconds: float) -> None:

@@ -135,7 +135,7 @@ def measure(kills: int, seconds: float, seed: int) -> bool:
         place = Path(name)
         fresh = place / "fresh" / "session"
         fresh.parent.mkdir()
-        simulate(fresh, seed=seed, seconds=seconds)
+        simulate(fresh, seed=seed, seconds=seconds, room=None)
         whole = Path(shutil.copytree(fresh, place / "whole"))
         process_s = run("process", whole)
         seal_s = run("seal", whole, "-o", place / "release.h5")

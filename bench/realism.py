@@ -179,7 +179,7 @@ def simulated(folder: Path) -> tuple[Path, Path]:
     from synorama.simulate.scene.surface import room_surface
     from synorama.simulate.sound.plain import Hearing
 
-    simulate(folder / "session", seed=SEED, seconds=SECONDS, devices=("leader",))
+    simulate(folder / "session", seed=SEED, seconds=SECONDS, room=None, devices=("leader",))
     room = build_room(SEED, "open")
     wearer, _ = plan_motion(room, SEED, start_ns=0, seconds=60.0)
     clock = steady_clock(

@@ -30,7 +30,9 @@ def small(folder: Path) -> None:
 def glasses(folder: Path) -> None:
     from synorama.simulate import simulate
 
-    simulate(folder / "session", seconds=300.0, size="full", devices=("leader", "helper"))
+    simulate(
+        folder / "session", seconds=300.0, size="full", room=None, devices=("leader", "helper")
+    )
 
 
 def run_here(case: str, folder: str) -> None:

@@ -28,5 +28,5 @@ def simulated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from synorama.simulate import simulate
 
     folder = tmp_path_factory.mktemp("simulated") / "session"
-    simulate(folder, seed=3, seconds=12.0)
+    simulate(folder, seed=3, seconds=12.0, room=None)
     return folder

@@ -37,7 +37,7 @@ BARS = (
 
 def measure(seed: int, folder: Path) -> Mapping[str, float]:
     session = folder / "session"
-    truth = json.loads(simulate(session, seed=seed, seconds=SECONDS).read_text())
+    truth = json.loads(simulate(session, seed=seed, seconds=SECONDS, room=None).read_text())
     work = Workspace(session)
     outcome = process(work)
     assert outcome.sync is not None
@@ -70,7 +70,7 @@ def _measure_clock(
     assert recording.first_ns is not None
     assert recording.last_ns is not None
     times = np.linspace(recording.first_ns, recording.last_ns, 101).astype(np.int64)
-    truth = ClockMap("session", recording.id, np.array(told["acoustic"], np.int64))
+    truth = ClockMap("session", recording.id, np.array(told["acoustic"]["all"], np.int64))
     error_ms = np.abs(clock.apply(times) - truth.apply(times)) / 1e6
     if recording.device != "aria":
         _worst(measured, "camera_sound_ms", float(error_ms.max()))

@@ -491,36 +491,82 @@ def seal(
 @app.command()
 def simulate(
     context: typer.Context,
-    out: Annotated[Path, typer.Argument(help="The folder to make.")],
+    out: Annotated[Path, typer.Argument(help="The folder to make; with --check the session.")],
     seed: Annotated[int, typer.Option("--seed", help="Same seed, same session.")] = 0,
     seconds: Annotated[float, typer.Option("--seconds", help="Length of the session.")] = 60.0,
     size: Annotated[str, typer.Option("--size", help="small or full pictures.")] = "small",
+    room: Annotated[
+        str, typer.Option("--room", help="kitchen, symmetric, corridor or open.")
+    ] = "kitchen",
+    plain: Annotated[
+        bool, typer.Option("--plain", help="No room: one sound for all, pictures that repeat.")
+    ] = False,
+    aligned: Annotated[
+        bool, typer.Option("--aligned", help="Sound takes the same time to all devices.")
+    ] = False,
+    fault: Annotated[
+        list[str] | None, typer.Option("--fault", help="What goes wrong, by name; repeatable.")
+    ] = None,
+    mps: Annotated[
+        str, typer.Option("--mps", help="shared, separate, leader-only or none.")
+    ] = "shared",
+    scan: Annotated[str, typer.Option("--scan", help="stations, handheld or none.")] = "stations",
+    barcode: Annotated[
+        bool, typer.Option("--barcode/--no-barcode", help="Number every picture.")
+    ] = True,
+    check: Annotated[
+        bool, typer.Option("--check", help="Compare a processed session with its truth.")
+    ] = False,
     as_json: Json = False,
     no_progress: NoProgress = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Make a session folder with known truth: two glasses, two GoPros, a webcam."""
-    from synorama.simulate import simulate
+    """Make a session with known truth: a kitchen, two people, five devices; or check one."""
+    from synorama.simulate import simulate, simulate_plan
 
-    if size not in ("small", "full"):
-        raise UsageError(f"there is no size '{size}'", hint="sizes are: small, full")
+    if check:
+        _check_truth(out, as_json)
+        return
+    asked: dict[str, Any] = {
+        "seed": seed,
+        "seconds": seconds,
+        "size": size,
+        "room": None if plain else room,
+        "aligned": aligned,
+        "faults": tuple(fault or ()),
+        "mps": None if mps == "none" else mps,
+        "scan": None if scan == "none" else scan,
+        "barcode": barcode,
+    }
+    simulate_plan(**asked)
     _check_free(out, "name another folder, or remove this one")
     if dry_run:
-        facts = {"folder": str(out), "seconds": seconds, "size": size}
-        _print_either(facts, f"would simulate {seconds:g} s into {out}", as_json)
+        _print_either(
+            {"folder": str(out), **asked}, f"would simulate {seconds:g} s into {out}", as_json
+        )
         return
     with console.progress_bar(shown=_wants_progress(context, no_progress)) as progress:
-        truth = simulate(
-            out,
-            seed=seed,
-            seconds=seconds,
-            size="full" if size == "full" else "small",
-            progress=lambda done, total: progress("simulate", done, total),
-        )
+        truth = simulate(out, progress=lambda k, total: progress("simulate", k, total), **asked)
     if as_json:
         console.print_json({"folder": str(out), "truth": str(truth)})
     else:
         console.print_lines(f"simulated session: {out}", f"its truth: {truth}")
+
+
+def _check_truth(session: Path, as_json: bool) -> None:
+    from synorama.simulate.check import check_session
+
+    lines = check_session(session)
+    missed = sum(line.held is False for line in lines)
+    if as_json:
+        rows = [line.as_json() for line in lines]
+        console.print_json({"session": str(session), "missed": missed, "lines": rows})
+    else:
+        marks = {True: "ok", False: "MISSED", None: ""}
+        cells = [[line.what, line.of, line.found, line.bound, marks[line.held]] for line in lines]
+        console.print_table(["what", "of", "against the truth", "promised", ""], cells)
+    if missed:
+        raise typer.Exit(EXIT_REFUSED)
 
 
 # --- shared by the verbs ---------------------------------------------------------------------

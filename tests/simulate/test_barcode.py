@@ -36,7 +36,7 @@ def test_one_wrong_cell_is_noticed(frame: int, camera: int, cell: int) -> None:
     picture = np.zeros((64, 64), np.uint8)
     barcode.draw(picture, frame, camera)
     row, column = divmod(cell, 16)
-    spot = picture[row * 16 : row * 16 + 16, column * 4 : column * 4 + 4]
+    spot = picture[row * 8 : row * 8 + 8, column * 4 : column * 4 + 4]
     spot[:] = 255 - spot
     assert barcode.read(picture) is None
 

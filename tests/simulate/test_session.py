@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import subprocess
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +29,11 @@ from synorama.errors import (
     UsageError,
 )
 from synorama.simulate import session as session_module
-from synorama.simulate import simulate
+from synorama.simulate import simulate as simulate_lab
 from synorama.simulate.formats.barcode import Stamp, read
 from synorama.timebase import NS_PER_S, ClockMap
 
+simulate = partial(simulate_lab, room=None)
 SECONDS = 52.0
 SETTLED_S = 45.0
 RGB, MIC = StreamId("214-1"), StreamId("231-1")

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from synorama.simulate.session import simulate
+from synorama.simulate.session import simulate, simulate_plan
 
-__all__ = ["simulate"]
+__all__ = ["simulate", "simulate_plan"]

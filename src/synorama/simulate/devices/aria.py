@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,9 +13,10 @@ import numpy as np
 
 from synorama.simulate.clocks import sample_times_ns
 from synorama.simulate.devices import aria_layouts as layouts
-from synorama.simulate.devices.aria_calibration import GEN1, calibration_json
+from synorama.simulate.devices.aria_calibration import GEN1, calibration_json, imu_pose
 from synorama.simulate.devices.aria_streams import (
     Glasses,
+    Moves,
     Source,
     barometer,
     batches,
@@ -26,10 +28,10 @@ from synorama.simulate.devices.aria_streams import (
     times_ns,
     write_sources,
 )
-from synorama.simulate.formats.jpeg import StampedJpeg
-from synorama.simulate.formats.pictures import textures
+from synorama.simulate.formats.jpeg import StampedJpeg, jpeg
+from synorama.simulate.formats.pictures import Shots, stamped, textures
 from synorama.simulate.formats.vrs_writer import Record, VrsStream
-from synorama.simulate.sound.plain import Sound
+from synorama.simulate.sound.acoustic_scene import Hears
 from synorama.simulate.truth import TrackTruth
 
 if TYPE_CHECKING:
@@ -37,8 +39,9 @@ if TYPE_CHECKING:
 
     Int64 = NDArray[np.int64]
 
-__all__ = ["FULL", "SMALL", "AriaCamera", "write_glasses"]
+__all__ = ["FULL", "SMALL", "AriaCamera", "calibration", "write_glasses"]
 
+EXPOSURE_S = 0.004
 POOL = 4  # different pictures a camera shows in turn
 IMAGE_DELAY_NS = 9_000_000  # from exposure to the time of arrival in the record
 GREY8, RGB8 = 1, 4  # pixel formats of VRS
@@ -83,9 +86,11 @@ SMALL = (
 def write_glasses(
     path: Path,
     glasses: Glasses,
-    sound: Sound,
+    sound: Hears,
     cameras: tuple[AriaCamera, ...] = FULL,
     *,
+    shots: Mapping[str, Shots] | None = None,
+    moves: Moves | None = None,
     chunk_bytes: int | None = None,
     pack: bool = False,
 ) -> dict[str, TrackTruth]:
@@ -99,27 +104,43 @@ def write_glasses(
         Who records what.
     cameras
         `FULL` or `SMALL`.
+    shots
+        What each camera sees; pictures that repeat for cameras that are not in it.
+    moves
+        Motion of the device frame; a head that sways by default.
     chunk_bytes, pack
         As for `synorama.simulate.formats.vrs_writer.write_vrs`.
     """
-    sources = _sources(glasses, sound, cameras)
+    sources = _sources(glasses, sound, cameras, shots or {}, moves)
     tags = _tags(path, glasses, cameras)
     return write_sources(path, glasses, tags, sources, chunk_bytes=chunk_bytes, pack=pack)
 
 
-def _sources(glasses: Glasses, sound: Sound, cameras: tuple[AriaCamera, ...]) -> Iterator[Source]:
+def _sources(
+    glasses: Glasses,
+    sound: Hears,
+    cameras: tuple[AriaCamera, ...],
+    shots: Mapping[str, Shots],
+    moves: Moves | None,
+) -> Iterator[Source]:
     for number, camera in enumerate(cameras):
-        yield _camera(glasses, camera, glasses.barcode + number)
-    yield imu(glasses, "imu-right", "1202-1", 1000.0)
-    yield imu(glasses, "imu-left", "1202-2", 800.0)
-    yield magnetometer(glasses)
-    yield barometer(glasses)
+        yield _camera(glasses, camera, number, shots.get(camera.name))
+    yield imu(glasses, "imu-right", "1202-1", 1000.0, _on_imu(moves, "imu-right"))
+    yield imu(glasses, "imu-left", "1202-2", 800.0, _on_imu(moves, "imu-left"))
+    yield magnetometer(glasses, moves)
+    yield barometer(glasses, moves)
     yield _microphones(glasses, sound)
     if glasses.sync_role == "client":
         yield time_mapping(glasses, "TIC_SYNC")
 
 
-def _tags(path: Path, glasses: Glasses, cameras: tuple[AriaCamera, ...]) -> dict[str, str]:
+def _on_imu(moves: Moves | None, label: str) -> Moves | None:
+    """Return the motion of an inertial unit on the glasses."""
+    return moves and (lambda device_ns: moves(device_ns).attached(imu_pose(GEN1, label)))
+
+
+def calibration(serial: str, cameras: tuple[AriaCamera, ...]) -> str:
+    """Return the factory calibration of glasses with these cameras, as their files hold it."""
     own = {c.name: c for c in FULL}
     sizes = {
         label: (camera.width // len(camera.labels), camera.height)
@@ -127,6 +148,10 @@ def _tags(path: Path, glasses: Glasses, cameras: tuple[AriaCamera, ...]) -> dict
         if camera != own[camera.name]
         for label in camera.labels
     }
+    return calibration_json(GEN1, serial, sizes)
+
+
+def _tags(path: Path, glasses: Glasses, cameras: tuple[AriaCamera, ...]) -> dict[str, str]:
     metadata = {
         "device_id": glasses.uuid("device"),
         "filename": path.name,
@@ -136,7 +161,7 @@ def _tags(path: Path, glasses: Glasses, cameras: tuple[AriaCamera, ...]) -> dict
         "ticsync_mode": glasses.sync_role,
     }
     return {
-        "calib_json": calibration_json(GEN1, glasses.serial, sizes),
+        "calib_json": calibration(glasses.serial, cameras),
         "capture_time_epoch": str(glasses.start_epoch_s),
         "device_serial": glasses.serial,
         "device_type": glasses.device_type,
@@ -147,34 +172,34 @@ def _tags(path: Path, glasses: Glasses, cameras: tuple[AriaCamera, ...]) -> dict
     }
 
 
-def _camera(glasses: Glasses, camera: AriaCamera, barcode: int) -> Source:
+def _camera(glasses: Glasses, camera: AriaCamera, number: int, shots: Shots | None) -> Source:
     stream = make_stream(glasses, layouts.CAMERA, camera.source, "+image/jpg")
     times = times_ns(glasses, camera.name, camera.rate_hz, jitter_ns=3_000)
     configuration = camera_configuration(
         glasses,
-        camera_id=barcode,
+        camera_id=number,
         rate_hz=camera.rate_hz,
         size=(camera.width, camera.height),
         pixel_format=RGB8 if camera.colour else GREY8,
     )
-    records = _pictures(glasses, camera, stream, times, barcode)
+    barcode = None if glasses.barcode is None else glasses.barcode + number
+    if shots is None:
+        pictures = _repeated(glasses, camera, barcode or 0)
+    else:
+        pictures = _shot(camera, shots, times, barcode)
+    records = _pictures(stream, times, pictures)
     truth = TrackTruth.of(times, source=camera.source, barcode=barcode)
     return Source(stream, configuration, records, camera.name, truth)
 
 
-def _pictures(
-    glasses: Glasses, camera: AriaCamera, stream: VrsStream, times: Int64, barcode: int
-) -> Iterator[Record]:
-    rng = glasses.random(f"pictures {camera.name}")
-    pool = textures(rng, POOL, camera.height, camera.width, colour=camera.colour)
-    jpegs = [StampedJpeg(picture, camera.quality) for picture in pool]
+def _pictures(stream: VrsStream, times: Int64, pictures: Iterator[bytes]) -> Iterator[Record]:
     for first, batch in batches(times):
         numbers = np.arange(first, first + len(batch))
         columns = {
             "group_id": numbers,
             "group_mask": 1,
             "frame_number": numbers,
-            "exposure_duration_s": 0.004,
+            "exposure_duration_s": EXPOSURE_S,
             "gain": 2.0,
             "capture_timestamp_ns": batch,
             "capture_timestamp_in_processing_clock_domain_ns": -1,
@@ -183,32 +208,47 @@ def _pictures(
             "temperature_deg_c": 34.0,
         }
         rows = layouts.CAMERA.data.encode_many(len(batch), columns)
-        for frame, t_ns, told in zip(numbers.tolist(), batch.tolist(), rows, strict=True):
-            yield layouts.data(stream, t_ns, told, jpegs[frame % POOL].encode(frame, barcode))
+        for t_ns, told, picture in zip(batch.tolist(), rows, pictures, strict=False):
+            yield layouts.data(stream, t_ns, told, picture)
 
 
-def _microphones(glasses: Glasses, sound: Sound) -> Source:
+def _repeated(glasses: Glasses, camera: AriaCamera, barcode: int) -> Iterator[bytes]:
+    """Yield a few pictures again and again, each with the number of its frame."""
+    rng = glasses.random(f"pictures {camera.name}")
+    pool = textures(rng, POOL, camera.height, camera.width, colour=camera.colour)
+    jpegs = [StampedJpeg(picture, camera.quality) for picture in pool]
+    for frame in count():
+        yield jpegs[frame % POOL].encode(frame, barcode)
+
+
+def _shot(camera: AriaCamera, shots: Shots, times: Int64, barcode: int | None) -> Iterator[bytes]:
+    """Yield what the camera saw."""
+    for frame, t_ns in enumerate(times.tolist()):
+        yield jpeg(stamped(shots(t_ns), frame, barcode), camera.quality)
+
+
+def _microphones(glasses: Glasses, sound: Hears) -> Source:
     content = f"+audio/pcm/int32le/channels={MIC_CHANNELS}/rate={MIC_RATE_HZ}"
     stream = make_stream(glasses, layouts.AUDIO, "231-1", content)
     rng = glasses.random("mic")
     first_ns = glasses.start_ns + int(rng.uniform(0, 20_000_000))
     rate_hz = MIC_RATE_HZ * (1.0 + rng.uniform(-3e-6, 3e-6))  # its crystal is not the clock's
     blocks = int(glasses.seconds * MIC_RATE_HZ) // MIC_BLOCK
-    count = blocks * MIC_BLOCK
+    samples = blocks * MIC_BLOCK
     configuration = {
         "stream_id": 1,
         "audio_channel_count": MIC_CHANNELS,
         "audio_sample_rate": MIC_RATE_HZ,
         "audio_sample_format": PCM_INT32,
     }
-    last_ns = int(sample_times_ns(first_ns, rate_hz, count - 1, 1)[0])
-    truth = TrackTruth(count, first_ns, last_ns, source="231-1")
+    last_ns = int(sample_times_ns(first_ns, rate_hz, samples - 1, 1)[0])
+    truth = TrackTruth(samples, first_ns, last_ns, source="231-1")
     records = _blocks(glasses, sound, stream, first_ns, rate_hz, blocks)
     return Source(stream, configuration, records, "mic", truth)
 
 
 def _blocks(
-    glasses: Glasses, sound: Sound, stream: VrsStream, first_ns: int, rate_hz: float, blocks: int
+    glasses: Glasses, sound: Hears, stream: VrsStream, first_ns: int, rate_hz: float, blocks: int
 ) -> Iterator[Record]:
     rng = glasses.random("mic noise")
     gains = (glasses.hearing.gain * rng.uniform(0.7, 1.0, MIC_CHANNELS)).astype(np.float32)

@@ -98,7 +98,7 @@ def write_glasses2(
 
 def _sources(glasses: Glasses, sound: Sound, gop: int) -> Iterator[Source]:
     for number, camera in enumerate(CAMERAS):
-        yield _camera(glasses, camera, glasses.barcode + number, gop)
+        yield _camera(glasses, camera, (glasses.barcode or 0) + number, gop)
     yield imu(glasses, "imu-left", "1202-1", 800.0)
     yield imu(glasses, "imu-right", "1202-2", 800.0)
     yield magnetometer(glasses)
@@ -120,7 +120,7 @@ def _tags(glasses: Glasses) -> dict[str, str]:
             "end_time": glasses.start_epoch_s + int(glasses.seconds),
             "profile_name": "profile8",
             "shared_session_id": glasses.shared_session_id,
-            "subghz_mode": SUBGHZ_ROLES[glasses.sync_role],
+            "subghz_mode": SUBGHZ_ROLES.get(glasses.sync_role, ""),
         },
     }
     sizes = {camera.label: (camera.width, camera.height) for camera in CAMERAS}

@@ -5,11 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-__all__ = ["GEN1", "GEN2", "Body", "calibration_json"]
+from synorama.transform import RigidTransform
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Float64 = NDArray[np.float64]
+
+__all__ = ["GEN1", "GEN2", "Body", "calibration_json", "imu_pose"]
 
 MAX_SOLID_ANGLE_RAD = 1.9
 BASE_FISHEYE = (-0.026, 0.101, -0.071, 0.012, 0.002, -0.0004)  # radial
@@ -162,6 +169,13 @@ def calibration_json(body: Body, serial: str, sizes: Mapping[str, tuple[int, int
         },
         separators=(",", ":"),
     )
+
+
+def imu_pose(body: Body, label: str) -> Float64:
+    """Return ``T_device_imu`` ``(4, 4)``."""
+    translation, quat = next(imu[1:] for imu in body.imus if imu[0] == label)
+    unit = np.array(quat) / np.linalg.norm(quat)
+    return RigidTransform.from_quat_wxyz("device", label, unit, translation).matrix
 
 
 def _camera(camera: CameraBody, size: tuple[int, int] | None) -> dict[str, Any]:

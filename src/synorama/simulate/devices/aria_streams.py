@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
 from synorama.simulate.clocks import randomness, sample_times_ns
 from synorama.simulate.devices import aria_layouts as layouts
 from synorama.simulate.formats.vrs_writer import Record, VrsStream, write_vrs
+from synorama.simulate.scene.trajectory import Motion
 from synorama.simulate.sound.plain import Hearing
 from synorama.simulate.truth import TrackTruth
 from synorama.timebase import NS_PER_S, ClockMap
@@ -20,16 +21,21 @@ from synorama.timebase import NS_PER_S, ClockMap
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    Float64 = NDArray[np.float64]
     Int64 = NDArray[np.int64]
 
 __all__ = [
-    "Glasses", "Source", "barometer", "batches", "camera_configuration", "imu", "magnetometer",
-    "make_stream", "packed", "time_mapping", "times_ns", "write_sources",
+    "Glasses", "Moves", "Source", "barometer", "batches", "camera_configuration", "imu",
+    "magnetometer", "make_stream", "packed", "time_mapping", "times_ns", "write_sources",
 ]  # fmt: skip
 
 BATCH = 500  # records made at once
 GRAVITY_MSEC2 = 9.81
-FIELD_UT = (20.0, 0.5, -40.0)  # microtesla
+FIELD_UT = (20.0, 0.5, -40.0)  # microtesla; x east, y north, z up
+PRESSURE_PA, PA_A_METRE, ALTITUDE_M = 97_300.0, 11.7, 340.0  # where the floor is
+
+Moves: TypeAlias = Callable[["Int64"], Motion]
+"""Device times ``(N,)`` [ns] to the motion of the device frame in a room with z up."""
 
 MAPPING_RATE_HZ = 10.0
 MAPPING_JITTER_NS = 200.0  # one sigma of each time that the glasses exchange
@@ -55,13 +61,14 @@ class Glasses:
         How long it records, on its own clock.
     sync_role
         Its part in time synchronization; the server's clock is the session's. For the second
-        generation, whose words differ, the server broadcasts and the client receives.
+        generation, whose words differ, the server broadcasts and the client receives. Empty:
+        nobody asked these glasses to take part.
     shared_session_id
         What all glasses of one synchronized session have in common.
     start_epoch_s
         Wall-clock time of the start.
     barcode
-        Camera number in the barcodes of its first camera; the others follow.
+        Camera number in the barcodes of its first camera; the others follow. None: no barcodes.
     hearing
         How it hears.
     seed
@@ -75,10 +82,10 @@ class Glasses:
     clock: ClockMap
     start_ns: int
     seconds: float
-    sync_role: Literal["server", "client"]
+    sync_role: Literal["server", "client", ""]
     shared_session_id: str
     start_epoch_s: int
-    barcode: int
+    barcode: int | None
     hearing: Hearing
     seed: int
     generation: Literal[1, 2] = 1
@@ -200,22 +207,29 @@ def _motion_configuration(glasses: Glasses, number: int, rate_hz: float) -> dict
     }
 
 
-def imu(glasses: Glasses, name: str, source: str, rate_hz: float) -> Source:
-    """Return one inertial unit."""
+def imu(
+    glasses: Glasses, name: str, source: str, rate_hz: float, moves: Moves | None = None
+) -> Source:
+    """Return one inertial unit; ``moves`` gives the motion of its own frame, if it is known."""
     stream = make_stream(glasses, layouts.MOTION, source)
     times = times_ns(glasses, name, rate_hz, jitter_ns=1_000)
     configuration = _motion_configuration(glasses, stream.instance - 1, rate_hz)
     truth = TrackTruth.of(times, source=source)
-    return Source(stream, configuration, _motion(glasses, name, stream, times), name, truth)
+    records = _motion(glasses, name, stream, times, moves)
+    return Source(stream, configuration, records, name, truth)
 
 
-def _motion(glasses: Glasses, name: str, stream: VrsStream, times: Int64) -> Iterator[Record]:
-    """Yield the motion of a head that sways and turns, with the sensor's noise."""
+def _motion(
+    glasses: Glasses, name: str, stream: VrsStream, times: Int64, moves: Moves | None
+) -> Iterator[Record]:
+    """Yield specific force and rate of turn, with the sensor's noise."""
     rng = glasses.random(f"motion {name}")
     for _, batch in batches(times):
-        t = (batch - glasses.start_ns) / NS_PER_S
-        sway = np.stack([0.4 * np.sin(1.7 * t), np.full_like(t, GRAVITY_MSEC2), np.cos(0.9 * t)], 1)
-        turn = np.stack([0.2 * np.sin(1.1 * t), 0.5 * np.sin(0.4 * t), 0.1 * np.cos(2.3 * t)], 1)
+        if moves is None:
+            force, turn = _sways((batch - glasses.start_ns) / NS_PER_S)
+        else:
+            motion = moves(batch)
+            force, turn = motion.specific_force_m_s2, motion.angular_velocity_rad_s
         columns = {
             "accelerometer_valid": True,
             "gyroscope_valid": True,
@@ -224,18 +238,26 @@ def _motion(glasses: Glasses, name: str, stream: VrsStream, times: Int64) -> Ite
             "capture_timestamp_in_processing_clock_domain_ns": -1,
             "arrival_timestamp_ns": batch + 1_000_000,
             "processing_start_timestamp_ns": batch,
-            "accelerometer": sway + 0.02 * rng.standard_normal(sway.shape),
+            "accelerometer": force + 0.02 * rng.standard_normal(force.shape),
             "gyroscope": turn + 0.002 * rng.standard_normal(turn.shape),
             "magnetometer": 0.0,
         }
         yield from packed(stream, layouts.MOTION, batch, columns)
 
 
-def magnetometer(glasses: Glasses) -> Source:
+def _sways(t: Float64) -> tuple[Float64, Float64]:
+    """Return the motion of a head that sways and turns, for glasses in no room."""
+    force = np.stack([0.4 * np.sin(1.7 * t), np.full_like(t, GRAVITY_MSEC2), np.cos(0.9 * t)], 1)
+    turn = np.stack([0.2 * np.sin(1.1 * t), 0.5 * np.sin(0.4 * t), 0.1 * np.cos(2.3 * t)], 1)
+    return force, turn
+
+
+def magnetometer(glasses: Glasses, moves: Moves | None = None) -> Source:
     """Return the magnetometer."""
     stream = make_stream(glasses, layouts.MOTION, "1203-1")
     times = times_ns(glasses, "mag", 10.0, jitter_ns=1_000)
     rng = glasses.random("mag")
+    field = np.array(FIELD_UT) if moves is None else FIELD_UT @ moves(times).rotation
     columns = {
         "magnetometer_valid": True,
         "capture_timestamp_ns": times,
@@ -244,23 +266,24 @@ def magnetometer(glasses: Glasses) -> Source:
         "processing_start_timestamp_ns": times,
         "accelerometer": 0.0,
         "gyroscope": 0.0,
-        "magnetometer": np.array(FIELD_UT) + rng.normal(0, 0.3, (len(times), 3)),
+        "magnetometer": field + rng.normal(0, 0.3, (len(times), 3)),
     }
     configuration = _motion_configuration(glasses, 2, 10.0)
     records = packed(stream, layouts.MOTION, times, columns)
     return Source(stream, configuration, records, "mag", TrackTruth.of(times, source="1203-1"))
 
 
-def barometer(glasses: Glasses) -> Source:
+def barometer(glasses: Glasses, moves: Moves | None = None) -> Source:
     """Return the barometer."""
     stream = make_stream(glasses, layouts.BAROMETER, "247-1")
     times = times_ns(glasses, "baro", 50.0, jitter_ns=20_000)
     noise = glasses.random("baro").normal(0, 1.5, len(times))
+    noise -= 0.0 if moves is None else PA_A_METRE * moves(times).position_m[:, 2]
     columns = {
         "capture_timestamp_ns": times,
         "temperature": 30.0,
-        "pressure": 97_300.0 + noise,
-        "altitude": 340.0 - noise / 11.7,
+        "pressure": PRESSURE_PA + noise,
+        "altitude": ALTITUDE_M - noise / PA_A_METRE,
     }
     configuration = {"stream_id": 1, "sample_rate": 50.0, "sensor_model_name": "simulated"}
     records = packed(stream, layouts.BAROMETER, times, columns)

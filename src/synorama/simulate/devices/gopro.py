@@ -20,8 +20,10 @@ import numpy as np
 from synorama.simulate.clocks import randomness
 from synorama.simulate.formats import gpmf
 from synorama.simulate.formats.mp4_boxes import add_user_data, box
-from synorama.simulate.formats.video import Scene
-from synorama.simulate.sound.plain import Hearing, Sound
+from synorama.simulate.formats.pictures import Shots
+from synorama.simulate.formats.video import Film, Filmed, Scene
+from synorama.simulate.sound.acoustic_scene import Hears
+from synorama.simulate.sound.plain import Hearing, columns
 from synorama.simulate.truth import TrackTruth
 from synorama.timebase import NS_PER_S, ClockMap
 
@@ -70,7 +72,7 @@ class GoPro:
     start_epoch_s
         What its own wall clock shows at the start.
     barcode
-        Camera number in its barcodes.
+        Camera number in its barcodes; None: no barcodes.
     hearing
         How it hears.
     seed
@@ -86,7 +88,7 @@ class GoPro:
     width: int
     height: int
     start_epoch_s: float
-    barcode: int
+    barcode: int | None
     hearing: Hearing
     seed: int
 
@@ -121,14 +123,24 @@ class _Packet(NamedTuple):
 
 
 def write_gopro(
-    folder: Path, camera: GoPro, sound: Sound
+    folder: Path, camera: GoPro, sound: Hears, shots: Shots | None = None
 ) -> tuple[tuple[Path, ...], dict[str, TrackTruth]]:
-    """Write the chapters of a recording; return their paths and what is true of the tracks."""
+    """Write the chapters of a recording; return their paths and what is true of the tracks.
+
+    Parameters
+    ----------
+    folder
+        Where to.
+    camera, sound
+        Who records what.
+    shots
+        What it sees; something that moves across a texture by default.
+    """
     with _Encoders(camera) as encoders:
         paths = tuple(folder / camera.file_name(k) for k in range(camera.chapters))
         chapters = [_Chapter(p, k, camera, encoders) for k, p in enumerate(paths)]
         starts = np.array(camera.cuts)
-        for packet in _interleaved(camera, sound, encoders):
+        for packet in _interleaved(camera, sound, _film(camera, shots), encoders):
             at = _frame_of(packet)
             chapters[max(int(np.searchsorted(starts, at, side="right")) - 1, 0)].add(packet)
         for chapter in chapters:
@@ -146,13 +158,13 @@ def _frame_of(packet: _Packet) -> int:
 
 
 def _truth(camera: GoPro) -> dict[str, TrackTruth]:
-    last_frame = round((camera.frames - 1) / FRAME_RATE * NS_PER_S)
+    frames = np.array([round(k / FRAME_RATE * NS_PER_S) for k in range(camera.frames)], np.int64)
     samples = _audio_blocks(camera) * AAC_SAMPLES
     last_sample = round(Fraction(samples - 1, AUDIO_RATE_HZ) * NS_PER_S)
     motion = _motion_samples(camera.frames)
     last_motion = (motion - 1) * NS_PER_S // MOTION_RATE_HZ
     return {
-        "video": TrackTruth(camera.frames, 0, last_frame, "GoPro AVC", camera.barcode),
+        "video": TrackTruth.of(frames, source="GoPro AVC", barcode=camera.barcode),
         "audio": TrackTruth(samples, 0, last_sample, "GoPro AAC"),
         "accl": TrackTruth(motion, 0, last_motion, "ACCL"),
         "gyro": TrackTruth(motion, 0, last_motion, "GYRO"),
@@ -195,9 +207,9 @@ class _Encoders:
         self._owner.close()
 
 
-def _interleaved(camera: GoPro, sound: Sound, encoders: _Encoders) -> Iterator[_Packet]:
+def _interleaved(camera: GoPro, sound: Hears, film: Film, encoders: _Encoders) -> Iterator[_Packet]:
     """Yield all packets, second by second: telemetry, pictures, sound."""
-    pictures = _video_packets(camera, encoders.video)
+    pictures = _video_packets(camera, film, encoders.video)
     heard = _audio_packets(camera, sound, encoders.audio)
     for payload in _payloads(camera):
         yield payload
@@ -216,14 +228,19 @@ def _until(packets: Iterator[_Packet], frame: int) -> Iterator[_Packet]:
             return
 
 
-def _video_packets(camera: GoPro, encoder: Any) -> Iterator[_Packet]:
-    scene = Scene(camera.random("scene"), camera.height, camera.width, camera.barcode)
+def _film(camera: GoPro, shots: Shots | None) -> Film:
+    if shots is not None:
+        return Filmed(shots, camera.barcode)
+    return Scene(camera.random("scene"), camera.height, camera.width, camera.barcode or 0)
+
+
+def _video_packets(camera: GoPro, film: Film, encoder: Any) -> Iterator[_Packet]:
     for frame in range(camera.frames):
-        yield from _stored("video", encoder.encode(scene.frame(frame, 1 / FRAME_RATE, frame)), 1)
+        yield from _stored("video", encoder.encode(film.frame(frame, 1 / FRAME_RATE, frame)), 1)
     yield from _stored("video", encoder.encode(None), 1)
 
 
-def _audio_packets(camera: GoPro, sound: Sound, encoder: Any) -> Iterator[_Packet]:
+def _audio_packets(camera: GoPro, sound: Hears, encoder: Any) -> Iterator[_Packet]:
     import av
 
     blocks = _audio_blocks(camera)
@@ -239,11 +256,11 @@ def _audio_packets(camera: GoPro, sound: Sound, encoder: Any) -> Iterator[_Packe
 
 
 def _heard(
-    camera: GoPro, sound: Sound, rng: np.random.Generator, start: int, count: int
+    camera: GoPro, sound: Hears, rng: np.random.Generator, start: int, count: int
 ) -> NDArray[np.float32]:
-    mono = sound.heard(camera.clock, AUDIO_RATE_HZ, 0, start, count)
+    heard = columns(sound.heard(camera.clock, AUDIO_RATE_HZ, 0, start, count)).T
     noise = rng.standard_normal((AUDIO_CHANNELS, count), np.float32)
-    level = np.float32(camera.hearing.gain) * mono + np.float32(camera.hearing.noise_rms) * noise
+    level = np.float32(camera.hearing.gain) * heard + np.float32(camera.hearing.noise_rms) * noise
     return np.ascontiguousarray(level.clip(-1.0, 1.0), np.float32)
 
 

@@ -19,8 +19,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from synorama.simulate.clocks import randomness, sample_times_ns
-from synorama.simulate.formats.video import Scene
-from synorama.simulate.sound.plain import Hearing, Sound
+from synorama.simulate.formats.pictures import Shots
+from synorama.simulate.formats.video import Film, Filmed, Scene
+from synorama.simulate.sound.acoustic_scene import Hears
+from synorama.simulate.sound.plain import Hearing, columns
 from synorama.simulate.truth import TrackTruth
 from synorama.timebase import ClockMap
 
@@ -61,7 +63,7 @@ class Webcam:
     width, height
         Size of the pictures [px].
     barcode
-        Camera number in its barcodes.
+        Camera number in its barcodes; None: no barcodes.
     hearing
         How it hears.
     seed
@@ -73,7 +75,7 @@ class Webcam:
     seconds: float
     width: int
     height: int
-    barcode: int
+    barcode: int | None
     hearing: Hearing
     seed: int
 
@@ -92,8 +94,20 @@ class _Packet(NamedTuple):
     key: bool
 
 
-def write_webcam(path: Path, camera: Webcam, sound: Sound) -> dict[str, TrackTruth]:
-    """Write a webcam's recording; return what is true of its tracks."""
+def write_webcam(
+    path: Path, camera: Webcam, sound: Hears, shots: Shots | None = None
+) -> dict[str, TrackTruth]:
+    """Write a webcam's recording; return what is true of its tracks.
+
+    Parameters
+    ----------
+    path
+        The file.
+    camera, sound
+        Who records what.
+    shots
+        What it sees; something that moves across a texture by default.
+    """
     import av
 
     times = _frame_times_ms(camera)
@@ -105,7 +119,7 @@ def write_webcam(path: Path, camera: Webcam, sound: Sound) -> dict[str, TrackTru
         owner.start_encoding()
         streams = {kind: out.add_stream_from_template(e) for kind, e in encoders.items()}
         _forget_pre_skip(streams["audio"])
-        pictures = _video_packets(camera, times, encoders["video"])
+        pictures = _video_packets(_film(camera, shots), times, encoders["video"])
         heard = _audio_packets(camera, sound, blocks, encoders["audio"])
         for packet in merge(pictures, heard):
             _mux(out, streams[packet.kind], packet)
@@ -162,16 +176,21 @@ def _audio_encoder(owner: Any) -> Any:
     return stream
 
 
-def _video_packets(camera: Webcam, times_ms: Int64, encoder: Any) -> Iterator[_Packet]:
-    scene = Scene(camera.random("scene"), camera.height, camera.width, camera.barcode)
+def _film(camera: Webcam, shots: Shots | None) -> Film:
+    if shots is not None:
+        return Filmed(shots, camera.barcode)
+    return Scene(camera.random("scene"), camera.height, camera.width, camera.barcode or 0)
+
+
+def _video_packets(film: Film, times_ms: Int64, encoder: Any) -> Iterator[_Packet]:
     for number, t_ms in enumerate(times_ms.tolist()):
-        for packet in encoder.encode(scene.frame(number, MILLISECOND, t_ms)):
+        for packet in encoder.encode(film.frame(number, MILLISECOND, t_ms)):
             yield _Packet(packet.pts, "video", packet.pts, bytes(packet), packet.is_keyframe)
     for packet in encoder.encode(None):
         yield _Packet(packet.pts, "video", packet.pts, bytes(packet), packet.is_keyframe)
 
 
-def _audio_packets(camera: Webcam, sound: Sound, blocks: int, encoder: Any) -> Iterator[_Packet]:
+def _audio_packets(camera: Webcam, sound: Hears, blocks: int, encoder: Any) -> Iterator[_Packet]:
     import av
 
     rng = camera.random("microphone")
@@ -190,14 +209,17 @@ def _audio_packets(camera: Webcam, sound: Sound, blocks: int, encoder: Any) -> I
 
 
 def _heard(
-    camera: Webcam, sound: Sound, rng: np.random.Generator, start: int
+    camera: Webcam, sound: Hears, rng: np.random.Generator, start: int
 ) -> NDArray[np.float32]:
     """Return a block of sound such that it decodes at its true time."""
-    mono = sound.heard(
+    heard = sound.heard(
         camera.clock, AUDIO_RATE_HZ, FIRST_SOUND_MS * NS_PER_MS, start + LOOK_AHEAD, OPUS_SAMPLES
     )
     noise = rng.standard_normal(OPUS_SAMPLES, np.float32)
-    level = np.float32(camera.hearing.gain) * mono + np.float32(camera.hearing.noise_rms) * noise
+    level = (
+        np.float32(camera.hearing.gain) * columns(heard)[:, 0]
+        + np.float32(camera.hearing.noise_rms) * noise
+    )
     return np.ascontiguousarray(level.clip(-1.0, 1.0)[np.newaxis], np.float32)
 
 

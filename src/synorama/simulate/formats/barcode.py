@@ -2,7 +2,7 @@
 
 A strip at the top of the picture holds 32 cells, black or white, in two rows: 20 bits of frame
 number, 4 bits that tell cameras apart, 8 bits of check sum. The strip is a whole number of
-16-pixel macroblocks high, so it can be coded apart from the rest of the picture.
+16-pixel macroblocks high, one in small pictures, so it can be coded apart from the rest.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ ROWS, COLUMNS = 2, 16
 FRAME_BITS, CAMERA_BITS, CHECK_BITS = 20, 4, 8
 MAX_FRAMES = 1 << FRAME_BITS
 BLOCK_PX = 16
+SMALL_PX = 160  # pictures less high have one block for both rows
 BLACK, WHITE, THRESHOLD = 24, 232, 128
 CHECK_POLYNOMIAL = 0x07  # CRC-8 of ITU-T I.432.1; its constant keeps a black strip invalid
 CHECK_CONSTANT = 0x55
@@ -37,7 +38,7 @@ class Stamp(NamedTuple):
 
 def strip_height(height_px: int) -> int:
     """Return how many rows of a picture the barcode takes [px]."""
-    return ROWS * BLOCK_PX * max(1, height_px // 480)
+    return BLOCK_PX if height_px < SMALL_PX else ROWS * BLOCK_PX * max(1, height_px // 480)
 
 
 def strip(frame: int, camera: int, height_px: int, width_px: int) -> Picture:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Picture = NDArray[np.uint8]
 
-__all__ = ["StampedJpeg"]
+__all__ = ["StampedJpeg", "jpeg"]
 
 START_OF_SCAN = b"\xff\xda"
 END_OF_IMAGE = b"\xff\xd9"
@@ -70,8 +70,19 @@ class StampedJpeg:
         return data.tobytes()
 
 
-def _split(jpeg: bytes) -> tuple[bytes, bytes]:
+def jpeg(picture: Picture, quality: int) -> bytes:
+    """Return a picture ``(H, W)`` grey or ``(H, W, 3)``, red first, as JPEG."""
+    import cv2
+
+    stored = picture if picture.ndim == 2 else np.ascontiguousarray(picture[..., ::-1])
+    done, data = cv2.imencode(".jpg", stored, [cv2.IMWRITE_JPEG_QUALITY, quality])
+    if not done:
+        raise ValueError(f"a picture of shape {picture.shape} cannot be compressed")
+    return data.tobytes()
+
+
+def _split(coded: bytes) -> tuple[bytes, bytes]:
     """Part the headers, up to and with the start of scan, from the coded rows."""
-    at = jpeg.index(START_OF_SCAN)
-    begin = at + 2 + int.from_bytes(jpeg[at + 2 : at + 4], "big")
-    return jpeg[:begin], jpeg[begin : -len(END_OF_IMAGE)]
+    at = coded.index(START_OF_SCAN)
+    begin = at + 2 + int.from_bytes(coded[at + 2 : at + 4], "big")
+    return coded[:begin], coded[begin : -len(END_OF_IMAGE)]

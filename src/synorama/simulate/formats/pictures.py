@@ -1,17 +1,30 @@
-"""Pictures for simulated cameras: texture that costs a codec about what a room would."""
+"""Pictures for simulated cameras: those of a room, or texture that costs a codec about as much."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+
+from synorama.simulate.formats import barcode
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Picture = NDArray[np.uint8]
 
-__all__ = ["textures"]
+__all__ = ["Shots", "stamped", "textures"]
+
+Shots: TypeAlias = Callable[[int], "Picture"]
+"""What one camera sees at a device time [ns]: ``(H, W, 3)`` red first, or ``(H, W)`` if grey."""
+
+
+def stamped(picture: Picture, frame: int, camera: int | None) -> Picture:
+    """Return a picture with a barcode drawn into it, unless there is no camera number."""
+    if camera is not None:
+        barcode.draw(picture, frame, camera)
+    return picture
 
 
 def textures(

@@ -2,22 +2,57 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from synorama.simulate.formats import barcode
-from synorama.simulate.formats.pictures import textures
+from synorama.simulate.formats.pictures import Shots, stamped, textures
+from synorama.timebase import NS_PER_S
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
     from numpy.typing import NDArray
 
-__all__ = ["Scene"]
+__all__ = ["Film", "Filmed", "Scene"]
 
 GREY = 128
 STEP_PX = 2  # how far the thing moves from frame to frame
+
+
+class Film(Protocol):
+    """Frames to be encoded."""
+
+    def frame(self, number: int, time_base: Fraction, pts: int) -> Any:
+        """Return a frame for PyAV."""
+        ...
+
+
+class Filmed:
+    """What a camera sees of a room.
+
+    Parameters
+    ----------
+    shots
+        Its pictures; device time is ``pts`` times the time base.
+    camera
+        Camera number in the barcodes; None for pictures without.
+    """
+
+    def __init__(self, shots: Shots, camera: int | None) -> None:
+        self._shots, self._camera = shots, camera
+
+    def frame(self, number: int, time_base: Fraction, pts: int) -> Any:
+        """Return a frame for PyAV."""
+        import av
+        import cv2
+
+        picture = stamped(self._shots(round(pts * time_base * NS_PER_S)), number, self._camera)
+        planes = cv2.cvtColor(picture, cv2.COLOR_RGB2YUV_I420)
+        frame = av.VideoFrame.from_ndarray(planes, format="yuv420p")
+        frame.pts, frame.time_base = pts, time_base
+        return frame
 
 
 class Scene:

@@ -97,6 +97,7 @@ class Studio:
         self._postures: dict[str, tuple[int, Posture]] = {}
         self._surfaces: dict[tuple[str, bool], Surface] = {}
         self._noise = np.random.default_rng([room.seed, 6]).standard_normal(NOISE_BANK, np.float32)
+        self._lights: dict[Camera, tuple[object, Float32]] = {}
         self._still: dict[tuple[Camera, bytes, int], tuple[Float32, Float32, Hits]] = {}
         self._shifted: dict[tuple[Camera, tuple[float, float]], Float32] = {}
 
@@ -148,12 +149,20 @@ class Studio:
         world_camera
             ``(4, 4)`` pose ``T_world_camera``.
         """
+        step = (t_ns // self._step_ns, world_camera.tobytes(), film) if self._step_ns else None
+        known = self._lights.get(camera)
+        if known is None or step is None or known[0] != step:
+            known = self._lights[camera] = step, self._light(camera, world_camera, t_ns, film)
+        return self._developed(known[1].copy(), camera, film, rng)
+
+    def _light(self, camera: Camera, world_camera: Float64, t_ns: int, film: Film) -> Float32:
+        """Return what falls into a still camera: the same as long as people keep their posture."""
         origins, directions, hits = self._background(camera, world_camera, film)
         light = np.zeros_like(hits.colour)
         for moment in _moments(film):
             at_ns = t_ns + round(moment * NS_PER_S)
             light += self._with_people(hits, origins, directions, camera, at_ns, "")
-        return self._developed(light / np.float32(film.subframes), camera, film, rng)
+        return np.asarray(light / np.float32(film.subframes), np.float32)
 
     def _background(
         self, camera: Camera, world_camera: Float64, film: Film

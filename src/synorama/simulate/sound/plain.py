@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Float32 = NDArray[np.float32]
     Float64 = NDArray[np.float64]
 
-__all__ = ["SOUND_RATE_HZ", "Hearing", "Sound"]
+__all__ = ["SOUND_RATE_HZ", "Hearing", "Sound", "columns"]
 
 SOUND_RATE_HZ = 48_000
 MARGIN_S = 6  # sound before and after the session, for devices that start early or stop late
@@ -38,6 +38,11 @@ class Hearing:
 
     gain: float
     noise_rms: float
+
+
+def columns(heard: Float32) -> Float32:
+    """Return samples ``(count, M)``; what all microphones hear alike becomes one column."""
+    return heard.reshape(len(heard), -1)
 
 
 class Sound:
