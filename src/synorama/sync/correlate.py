@@ -192,12 +192,12 @@ def _judge_fits(
         reference=reference.name,
         other=other.name,
         accepted=True,
-        reason="; ".join(["accepted", *_doubts(longest, fits)]),
+        reason="; ".join(["accepted", *_doubts(fits)]),
         score=found.score,
         score_needed=found.needed,
         runner_up=runner_up,
         windows=len(times),
-        ambiguous=_echo(longest),
+        ambiguous=any(_echo(f) for f in fits),
         offset_ns=_offset_at_zero(reference, other, longest.line),
         drift_ppm=longest.line.slope * 1e6,
         sigma_ns=max(m.sigma_ns for m in maps),
@@ -217,9 +217,9 @@ def _runner_up(other: MonoSound, found: _Search, fits: Sequence[Fine]) -> float:
     return max(ranks, default=0.0) / max(found.best.rank, 1e-9)
 
 
-def _doubts(longest: Fine, fits: Sequence[Fine]) -> list[str]:
+def _doubts(fits: Sequence[Fine]) -> list[str]:
     """Say in words what an operator should look at."""
-    doubts = [ECHO_WORDS] if _echo(longest) else []
+    doubts = [ECHO_WORDS] if any(_echo(f) for f in fits) else []
     for f in fits:
         times = np.concatenate([[f.span_s[0]], f.times_s, [f.span_s[1]]])
         k = int(np.argmax(np.diff(times)))

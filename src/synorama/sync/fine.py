@@ -33,10 +33,12 @@ STACKS = 6  # rough peaks that are looked at closely
 GUARD = 16  # samples around a rough peak that belong to it
 LEAST_HEIGHT = 4.0
 HEIGHT_SHARE = 0.45  # of the window's highest peak
+POLARITY_CLEAR = 3.0
 NEAR_S = 0.0006  # windows are refined this close to the stack's line
 ECHO_S = 0.008  # later, an echo that strong is none
 BLOCK_S = 45.0
 WANDER_S = 0.004
+LOCAL_SLOPES = (-8e-6, -4e-6, 0.0, 4e-6, 8e-6)  # beside the line, for a block
 UNHEARD_S = 60.0
 LEAST_BEND_WINDOWS = 20
 BEND_Z = 5.0
@@ -44,7 +46,7 @@ BEND_SECOND = 0.7
 BEND_SHARE = 0.3
 KNOT_S = 45.0
 KNOT_WINDOWS = 20
-LEAST_WANDER_S = 150e-6
+LEAST_WANDER_S = 60e-6
 LOW, HIGH = -3.0, 12.0  # one window must not outvote the others
 
 
@@ -111,13 +113,13 @@ def refine(
     rows = _rows(reference, other, rough, span_s, tolerance_s)
     if rows.count < 4:
         return None
-    inverted = _inverted(rows)
+    inverted, stack = _upright(rows, rough, tolerance_s)
     rows = rows.inverted() if inverted else rows
     anchor = float(rows.times_s.mean())
-    stack = _best_stack(rows, rough, tolerance_s)
     start = Line(rough(anchor) + stack.lag_s, rough.slope + stack.slope, anchor)
-    times, lags, heights = _followed(rows, rough, start, span_s, tolerance_s)
-    stack_z, second, repeats = _quality(stack.curve, rows.rate_hz)
+    wander = _wander(rows, start, span_s)
+    times, lags, heights = _followed(rows, rough, start, wander, span_s, tolerance_s)
+    stack_z, second, repeats = _quality(_along(rows, start, wander), rows.rate_hz)
     fit = _fit(times, lags, heights, start)
     spline = _bend(times, lags, heights, fit, span_s)
     left = fit.residuals_s if spline is None else fit.residuals_s - spline(times)
@@ -144,10 +146,20 @@ def _rows(
     return correlate_windows(reference, other, rough, centres, Windowing(width, reach))
 
 
-def _inverted(rows: Correlograms) -> bool:
+def _upright(rows: Correlograms, rough: Line, tolerance_s: float) -> tuple[bool, _Stack]:
+    """Tell whether the microphones have opposite polarity, and return the best stack.
+
+    Echoes of either sign may be stronger than the direct sound in single windows: unless these
+    are clear, the stacks decide.
+    """
     up = np.clip(rows.curves.max(axis=1) - 5, 0, None).sum()
     down = np.clip(-rows.curves.min(axis=1) - 5, 0, None).sum()
-    return bool(down > up)
+    stacks = [
+        (inverted, _best_stack(rows.inverted() if inverted else rows, rough, tolerance_s))
+        for inverted, share in ((False, up), (True, down))
+        if share >= max(up, down) / POLARITY_CLEAR
+    ]
+    return max(stacks, key=lambda s: s[1].height)
 
 
 # --- stacking --------------------------------------------------------------------------------
@@ -198,7 +210,7 @@ def _rough_peaks(
     from scipy.ndimage import uniform_filter1d
 
     t = rows.times_s - rows.times_s.mean()
-    smooth = uniform_filter1d(_clipped(rows), 5, axis=1)
+    smooth = uniform_filter1d(_clipped(rows), 3, axis=1)
     curves = _slant(smooth, offsets_s, t, slopes, rows.rate_hz)
     found: list[tuple[float, float, float]] = []
     for slope, curve in zip(slopes, curves, strict=True):
@@ -236,6 +248,13 @@ def _slant(
     return out
 
 
+def _along(rows: Correlograms, line: Line, wander: Spline | None) -> Float32:
+    """Stack along the line and its wander."""
+    lag = line(rows.times_s) + (wander(rows.times_s) if wander else 0.0)
+    padded = np.pad(_clipped(rows), ((0, 0), (rows.half, rows.half)))
+    return _around(padded, rows.lags_s, lag, rows.half, rows.rate_hz)
+
+
 def _clipped(rows: Correlograms) -> Float32:
     return np.clip(rows.curves, LOW, HIGH)
 
@@ -256,14 +275,19 @@ def _quality(curve: Float32, rate_hz: int) -> tuple[float, float, float]:
 
 
 def _followed(
-    rows: Correlograms, rough: Line, line: Line, span_s: tuple[float, float], tolerance_s: float
+    rows: Correlograms,
+    rough: Line,
+    line: Line,
+    wander: Spline | None,
+    span_s: tuple[float, float],
+    tolerance_s: float,
 ) -> tuple[Float64, Float64, Float64]:
     """Return times, lags and heights of the windows along the line, its wander and its bends.
 
     Where a clock changes its rate for good, nothing is heard near the line from then on, or until
     then: such a stretch has a line of its own, which meets the others.
     """
-    peaks = [_local_peaks(rows, line, _wander(rows, line, span_s))]
+    peaks = [_local_peaks(rows, line, wander)]
     edges = np.array([span_s[0], *peaks[0][0], span_s[1]])
     for k in np.flatnonzero(np.diff(edges) > UNHEARD_S):
         unheard = rows.between(edges[k], edges[k + 1])
@@ -306,17 +330,34 @@ def _wander(rows: Correlograms, line: Line, span_s: tuple[float, float]) -> Spli
 def _block_stacks(
     rows: Correlograms, line: Line, span_s: tuple[float, float], blocks: int, half: int
 ) -> Float32:
+    """Return each block's stack along the best of several local slopes, ``(blocks, lags)``."""
     from scipy.ndimage import uniform_filter1d
 
     out = np.zeros((blocks, 2 * half + 1), np.float32)
-    curves = _clipped(rows)
-    at = np.rint((line(rows.times_s) - rows.lags_s) * rows.rate_hz).astype(np.int64) + rows.half
-    block = ((rows.times_s - span_s[0]) / (span_s[1] - span_s[0]) * blocks).astype(np.int64)
-    for curve, k, b in zip(curves, at, np.minimum(block, blocks - 1), strict=True):
-        if half <= k < curves.shape[1] - half:
-            out[b] += curve[k - half : k + half + 1]
+    curves = np.pad(_clipped(rows), ((0, 0), (half, half)))
+    edges = np.linspace(*span_s, blocks + 1)
+    block = np.clip(np.searchsorted(edges, rows.times_s, side="right") - 1, 0, blocks - 1)
+    for b in range(blocks):
+        mine = block == b
+        t = rows.times_s[mine]
+        for slope in LOCAL_SLOPES:
+            lag = line(t) + slope * (t - (edges[b] + edges[b + 1]) / 2)
+            stack = _around(curves[mine], rows.lags_s[mine], lag, half, rows.rate_hz)
+            np.maximum(out[b], stack, out=out[b])
     smooth: Float32 = uniform_filter1d(out, 3, axis=1)
     return smooth
+
+
+def _around(
+    padded: Float32, lags_s: Float64, centre_s: Float64, half: int, rate_hz: int
+) -> Float32:
+    """Sum curves, padded by ``half``, around a lag for each."""
+    total = np.zeros(2 * half + 1, np.float32)
+    at = np.rint((centre_s - lags_s) * rate_hz).astype(np.int64) + padded.shape[1] // 2
+    for curve, k in zip(padded, at, strict=True):
+        if half <= k < len(curve) - half:
+            total += curve[k - half : k + half + 1]
+    return total
 
 
 def _best_path(stacks: Float32) -> NDArray[np.int64]:

@@ -1,0 +1,114 @@
+"""Pictures of how sounds are aligned, for the documentation: a stack, and what is left over.
+
+Run from the repository's root: ``python -m bench.sync_pictures docs/explanation/pictures``. It
+needs matplotlib.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from numpy.typing import NDArray
+from tests.sync.sounds import dropped, heard, room, speech
+
+from synorama.media.audio import MonoSound
+from synorama.sync import align
+from synorama.sync.lines import Line
+from synorama.sync.windows import Windowing, correlate_windows
+
+mpl.use("Agg")
+Float64 = NDArray[np.float64]
+SHOWN_MS = 8.0
+REVERB = 1.7
+DROP_S, DROPPED_S = 330.0, 0.04
+
+
+def wandering(t: Float64) -> Float64:
+    """Return 20 ppm, and a slow wander of a millisecond."""
+    return np.asarray(2.0 + t * (1 + 20e-6) + 1e-3 * np.sin(np.pi * t / 500))
+
+
+def pair() -> tuple[MonoSound, MonoSound]:
+    """Return ten minutes of talk, heard at two places of a reverberant room."""
+    talk = speech(620, 1)
+    clock = dropped(wandering, DROP_S, DROPPED_S)
+    there = room(talk, 3, reverb=REVERB)
+    return (
+        heard(room(talk, 2, reverb=REVERB), wander_free, 600, snr_db=0, name="a", seed=1),
+        heard(there, clock, 590, snr_db=-3, name="b", seed=2),
+    )
+
+
+def wander_free(t: Float64) -> Float64:
+    """Return the reference's own clock, which is the truth."""
+    return t
+
+
+def stack(axes: Any, reference: MonoSound, other: MonoSound) -> None:
+    """Draw single windows, and their sum along the true line."""
+    line = Line(float(wandering(np.array([60.0]))[0] - 60.0), 26e-6, 60.0)
+    centres = np.linspace(20, 100, 90)
+    rows = correlate_windows(reference, other, line, centres, Windowing(1.5, 0.02))
+    lag_ms = (np.arange(rows.curves.shape[1]) - rows.half) / rows.rate_hz * 1e3
+    shown = np.abs(lag_ms) < SHOWN_MS
+    extent = (-SHOWN_MS, SHOWN_MS, float(centres[-1]), float(centres[0]))
+    axes[0].imshow(
+        rows.curves[:, shown], aspect="auto", extent=extent, cmap="Greys", vmin=2, vmax=8
+    )
+    peaks, _ = rows.peaks()
+    off_ms = (peaks - rows.lags_s) * 1e3
+    axes[0].plot(off_ms, rows.times_s, "r.", ms=3)
+    axes[0].set(xlim=(-SHOWN_MS, SHOWN_MS), ylabel="window's time [s]")
+    wrong = np.mean(np.abs(off_ms) > 0.3)
+    axes[0].set_title(
+        f"90 windows of 1.5 s; red: highest peak, off by more than 0.3 ms in {wrong:.0%}",
+        fontsize=9,
+    )
+    total = np.clip(rows.curves, -3, 12).mean(axis=0)
+    axes[1].plot(lag_ms[shown], total[shown], "k", lw=0.8)
+    axes[1].set(xlabel="lag beside the line [ms]", ylabel="their mean")
+
+
+def residuals(axes: Any, reference: MonoSound, other: MonoSound) -> None:
+    """Draw by how much the clock departs from a straight line, and what the windows leave over."""
+    found = align(reference, other)
+    t = found.window_times_ns / 1e9
+    truth = dropped(wandering, DROP_S, DROPPED_S)
+    line = 2.0 + t * (1 + 20e-6)
+    from synorama.records import RecordingClock
+
+    got = RecordingClock("b", found.maps, "sound", None).apply(found.window_times_ns) / 1e9
+    axes[0].plot(t, (truth(t) - line) * 1e3, "0.7", lw=4, label="true clock")
+    axes[0].plot(t, (got - line) * 1e3, "k", lw=1, label="clock found")
+    axes[0].set(ylabel="beside 20 ppm [ms]")
+    axes[0].legend(fontsize=8)
+    axes[0].set_title("A clock that wanders by 1 ms and loses 40 ms", fontsize=9)
+    axes[1].plot(t, found.residuals_ns / 1e3, "k.", ms=3)
+    axes[1].plot(t, (got - truth(t)) * 1e6, "r", lw=1, label="true error")
+    axes[1].set(xlabel="time [s]", ylabel="left over [us]", ylim=(-100, 100))
+    axes[1].legend(fontsize=8)
+
+
+def main() -> None:
+    """Write both pictures."""
+    import matplotlib.pyplot as plt
+
+    folder = Path(sys.argv[1])
+    sounds = pair()
+    for name, draw, heights in (
+        ("sync-stack.png", stack, (2, 1)),
+        ("sync-residuals.png", residuals, (1, 1)),
+    ):
+        figure, axes = plt.subplots(
+            2, 1, figsize=(6.4, 4.6), sharex=True, height_ratios=heights, layout="constrained"
+        )
+        draw(axes, *sounds)
+        figure.savefig(folder / name, dpi=90)
+
+
+if __name__ == "__main__":
+    main()
