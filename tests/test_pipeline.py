@@ -13,9 +13,11 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from synorama import open_session
+from synorama.capture import discover, open_recording
 from synorama.errors import (
     CorruptFileError,
     DiskFullError,
@@ -25,7 +27,7 @@ from synorama.errors import (
     UsageError,
 )
 from synorama.pipeline import Options, Workspace, process, status
-from synorama.session import validate
+from synorama.session import Session, validate
 
 
 @pytest.fixture
@@ -75,6 +77,35 @@ def test_only_what_is_stale_is_redone(folder: Path) -> None:
     raw = next(folder.rglob("*.vrs"))
     os.utime(raw, ns=(1, 1))
     assert states(Workspace(folder, by_hand))["ingest"] == "done"
+
+
+@pytest.mark.parametrize("place", ["mps/slam", "slam"])
+def test_mps_that_arrives_later_is_taken_in(folder: Path, place: str) -> None:
+    process(Workspace(folder))
+    vrs = next(folder.rglob("*.vrs"))
+    later = vrs.parent / place.format(stem=vrs.stem) / "closed_loop_trajectory.csv"
+    later.parent.mkdir(parents=True)
+    numbers = [f"{a}_world_device" for a in ("tx", "ty", "tz", "qx", "qy", "qz", "qw")]
+    numbers += [f"device_linear_velocity_{a}_device" for a in "xyz"]
+    numbers += [f"angular_velocity_{a}_device" for a in "xyz"]
+    numbers += [f"gravity_{a}_world" for a in "xyz"]
+    header = ["graph_uid", "tracking_timestamp_us", "utc_timestamp_ns", *numbers, "quality_score"]
+    header += ["geo_available", *(f"{a}_ecef_device" for a in ("tx", "ty", "tz"))]
+    header += [f"{a}_ecef_device" for a in ("qx", "qy", "qz", "qw")]
+    one = discover(folder).found
+    device_ns = next(open_recording(f.path).first_ns for f in one if vrs in f.take.paths) or 0
+    values = ["1", "2", "3", "0", "0", "0", "1", *["0"] * 9, "1", "0", *["0"] * 7]
+    rows = [["u", str(device_ns // 1000 + k * 1000), "-1", *values] for k in range(100)]
+    later.write_text("\n".join(",".join(row) for row in [header, *rows]) + "\n")
+    assert set(states(Workspace(folder)).values()) == {"done"}
+    assert set(states(Workspace(folder)).values()) == {"up-to-date"}
+    with Session(folder / "session.h5") as session:
+        name = next(n for n in session.recordings if "closed_loop_trajectory" in
+                    session.recording(n).tracks)  # fmt: skip
+        middle = session.clock(name).apply(np.array([device_ns + 50_000_000]))
+        pose = session.pose(name, int(middle[0]))
+    assert pose is not None
+    assert pose.translation_m == pytest.approx([1, 2, 3])
 
 
 def test_a_stage_can_be_run_alone_or_from_there_on(folder: Path) -> None:

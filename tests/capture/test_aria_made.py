@@ -88,6 +88,29 @@ def test_phone_time_is_utc(tmp_path: Path) -> None:
     assert (recording.start_utc.device_ns, recording.start_utc.utc_ns) == (START_NS, now)
 
 
+def test_a_phone_that_answers_late_gives_utc_all_the_same(tmp_path: Path) -> None:
+    now = 1_750_000_000_000_000_000
+    later = START_NS + 10**9
+    start = opened(AriaFile(mapping={"APP": [(START_NS, -1), (later, now)]}), tmp_path).start_utc
+    assert start is not None
+    assert (start.device_ns, start.utc_ns, start.source) == (later, now, "phone")
+
+
+def test_a_phone_that_never_answers_gives_no_utc(tmp_path: Path) -> None:
+    assert opened(AriaFile(mapping={"APP": [(START_NS, -1)]}), tmp_path).start_utc is None
+
+
+def test_cameras_that_recorded_nothing_are_said(tmp_path: Path) -> None:
+    found = opened(AriaFile(frames_ns=[]), tmp_path)
+    assert [(p.code, p.track) for p in found.problems] == [("no_pictures", "rgb")]
+
+
+def test_one_picture_is_a_picture(tmp_path: Path) -> None:
+    recording = opened(AriaFile(frames_ns=steady(1, 30.0)), tmp_path)
+    assert recording.tracks["rgb"].count == 1
+    assert not recording.problems
+
+
 def test_clock_samples_of_the_glasses_give_utc(tmp_path: Path) -> None:
     now = 1_750_000_000_000_000_000
     own = {"monotonic_clock_sample_ns": str(START_NS), "realtime_clock_sample_ns": str(now)}

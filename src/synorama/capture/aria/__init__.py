@@ -25,7 +25,7 @@ from synorama.capture.container.vrs import (
     read_tags,
     starts_like_vrs,
 )
-from synorama.capture.mps import find_mps, mps_tracks
+from synorama.capture.mps import SERVICES, find_mps, mps_tracks
 from synorama.capture.reader import Reader, Take
 from synorama.errors import InputError, NotAriaError
 from synorama.records import (
@@ -121,7 +121,10 @@ def sniff(path: Path) -> bool:
 
 
 def takes(paths: Sequence[Path]) -> tuple[Take, ...]:
-    """Group the chunks of each recording; glasses that were restarted give several."""
+    """Group the chunks of each recording; glasses that were restarted give several.
+
+    Folders of MPS output go with their recording: what arrives days later makes it anew.
+    """
     chunks: dict[Path, list[Path]] = {}
     for path in sorted(paths):
         chunks.setdefault(first_chunk(path), []).append(path)
@@ -135,7 +138,18 @@ def _take(first: Path, found: list[Path]) -> Take:
         serial = read_tags(first).get("device_serial", "")
     except InputError:  # opening it says what is wrong
         serial = ""
-    return Take(tuple(ordered), serial=serial, why=why)
+    return Take(tuple(ordered), companions=_mps_folders(first), serial=serial, why=why)
+
+
+def _mps_folders(first: Path) -> tuple[Path, ...]:
+    """Return the folders that hold nothing but MPS output of a recording."""
+    try:
+        found = find_mps(first)
+    except InputError:  # opening it says what is wrong
+        return ()
+    own = first.parent
+    beside = [own / name for name in SERVICES if own in found and (own / name).is_dir()]
+    return (*(folder for folder in found if folder != own), *beside)
 
 
 def open_aria(path: Path) -> Recording:
@@ -390,8 +404,9 @@ def _start_utc(
 
 
 def _utc_from_phone(mappings: Sequence[TimeMapping]) -> UtcEstimate | None:
-    pairs = next((m.pairs for m in mappings if m.mode == "utc"), None)
-    if pairs is None:
+    notes = next((m.pairs for m in mappings if m.mode == "utc"), None)
+    pairs = None if notes is None else notes[notes[:, 1] > 0]  # -1: it had not answered yet
+    if pairs is None or not len(pairs):
         return None
     return UtcEstimate(int(pairs[0, 0]), int(pairs[0, 1]), _PHONE_SIGMA_S, "phone")
 

@@ -94,7 +94,9 @@ def video_tracks(
         source=stream,
         pixel_format=pixel_format,
     )
-    found = (goes_back(taken, name), _dropped(fields, times, name), find_gap(times, name))
+    nothing = Problem("no_pictures", f"{name}: no picture was recorded", name)
+    found = (goes_back(taken, name), _dropped(fields, times, name), find_gap(times, name),
+             None if len(times) else nothing)  # fmt: skip
     problems = (*(p for p in found if p), *_unknown_codec(track))
     return track, _exposure_track(track, fields), problems
 

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from synorama.errors import CorruptFileError
 
-__all__ = ["find_mps"]
+__all__ = ["SERVICES", "find_mps"]
 
 MAPPING = "vrs_to_multi_slam.json"
 SERVICES = ("slam", "trajectory", "eye_gaze", "hand_tracking")

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from synorama.capture.mps.calibration import read_calibration, scan_calibration
+from synorama.capture.mps.find import SERVICES
 from synorama.capture.mps.schema import (
     CALIBRATION_NAMES,
     ECEF_PRODUCT,
@@ -28,7 +29,6 @@ from synorama.records import PointCloud, PointTrack, Problem, Samples, SampleTra
 __all__ = ["mps_summary", "mps_tracks"]
 
 CALIBRATION = "online_calibration"
-SERVICES = ("slam", "trajectory", "eye_gaze", "hand_tracking")
 FAILED = ("FAIL", "ERROR")
 
 
