@@ -1,27 +1,30 @@
 """How exact, how sure and how cheap the alignment of sounds is, on made pairs with a known truth.
 
-Run from the repository's root: ``python -m bench.sync_accuracy [--long]``; it prints a table.
-Errors are in ms at the start, middle and end of what both recordings hold; the worst is that of
-these and, where samples were dropped, of moments 2 s before and after; CPU seconds are for the
-alignment alone.
+Run from the repository's root: ``python -m bench.sync_accuracy [--long] [--write]``. Errors are in
+ms at the start, middle and end of what both recordings hold; the worst is that of these and, where
+samples were dropped, of moments 2 s before and after; CPU seconds are for the alignment alone.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from tests.sync.sounds import affine, dropped, heard, room, speech
 
+from bench.measuring import Report, write_result
 from synorama.media.audio import MonoSound
 from synorama.records import PairEvidence, RecordingClock
 from synorama.sync import align
 
 Float64 = NDArray[np.float64]
 Clock = Callable[[Float64], Float64]
+LIMIT_MS = 0.05
+LIMITS_MS = {"30 min, wander 1.5 ms": 0.1, "4 s": 1.0}
 
 
 def wandering(t: Float64) -> Float64:
@@ -50,16 +53,17 @@ LONG: tuple[tuple[str, Clock, float, float], ...] = (
 )
 
 
-def cases(long: bool) -> Iterator[tuple[str, MonoSound, MonoSound, Clock]]:
+def cases(
+    seconds: float, table: tuple[tuple[str, Clock, float, float], ...]
+) -> Iterator[tuple[str, MonoSound, MonoSound, Clock]]:
     """Yield name, reference, other and the true clock."""
-    seconds, table = (1830.0, LONG) if long else (340.0, SHORT)
     talk = speech(seconds, 1)
     reference = heard(room(talk, 2), affine(0), seconds - 30, name="reference", seed=1, snr_db=15)
     there = room(talk, 3)
     for name, clock, length, snr_db in table:
         yield name, reference, heard(there, clock, length, snr_db=snr_db, seed=5), clock
     other = heard(room(speech(290, 77), 3), affine(0), 285, seed=9)
-    yield "no common sound", reference, other, affine(0)
+    yield f"no common sound, {seconds / 60:.0f} min", reference, other, affine(0)
 
 
 def errors_ms(evidence: PairEvidence, clock: Clock) -> list[float]:
@@ -72,29 +76,48 @@ def errors_ms(evidence: PairEvidence, clock: Clock) -> list[float]:
     return list(got / 1e6 - clock(times / 1e9) * 1e3)
 
 
-def row(name: str, evidence: PairEvidence, clock: Clock, cpu_s: float) -> list[str]:
+def row(name: str, evidence: PairEvidence, errors: list[float], cpu_s: float) -> list[str]:
     """Return one line of the table."""
     score = f"{evidence.score:.1f} of {evidence.score_needed:.1f}"
     if not evidence.accepted:
-        return [name, f"refused: {evidence.reason}", "", "", "", score, f"{cpu_s:.1f}"]
-    errors = errors_ms(evidence, clock)
+        return [name, f"refused: {evidence.reason}", "", "", score, f"{cpu_s:.1f}"]
     three = " / ".join(f"{e:+.4f}" for e in errors[:3])
     jumps = ", ".join(f"{by / 1e9:.4f} s at {at / 1e9:.1f}" for at, by in evidence.jumps) or "-"
-    worst, sigma = max(map(abs, errors)), (evidence.sigma_ns or 0) / 1e6
-    return [name, three, f"{worst:.4f}", f"{sigma:.3f}", jumps, score, f"{cpu_s:.1f}"]
+    sigma = f"{(evidence.sigma_ns or 0) / 1e6:.3f}"
+    return [name, three, sigma, jumps, score, f"{cpu_s:.1f}"]
 
 
-def main() -> None:
-    """Print the table."""
-    head = ["case", "start / middle / end", "worst", "sigma", "jumps", "score", "CPU s"]
-    for cells in (head, ["---"] * len(head)):
-        print("| " + " | ".join(cells) + " |")
-    for name, reference, other, clock in cases("--long" in sys.argv):
-        start = time.process_time()
-        evidence = align(reference, other)
-        cells = row(name, evidence, clock, time.process_time() - start)
-        print("| " + " | ".join(cells) + " |", flush=True)
+def measure(report: Report, name: str, reference: MonoSound, other: MonoSound, clock: Clock) -> Any:
+    """Align one pair, hold its errors to the bar, and return its line of the table."""
+    start = time.process_time()
+    evidence = align(reference, other)
+    cpu_s = time.process_time() - start
+    errors = errors_ms(evidence, clock) if evidence.accepted else []
+    if name.startswith("no common"):
+        report.bar(f"{name}: score", evidence.score, evidence.score_needed, "", ".1f")
+    else:
+        worst = max(map(abs, errors), default=float("inf"))
+        report.bar(f"{name}: worst error", worst, LIMITS_MS.get(name, LIMIT_MS), "ms", ".4f")
+    return row(name, evidence, errors, cpu_s)
+
+
+def main() -> int:
+    """Measure, print, and on request write the result down."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--long", action="store_true", help="half an hour as well")
+    parser.add_argument("--write", action="store_true", help="keep it in bench/results")
+    asked = parser.parse_args()
+    report = Report("Alignment of sounds")
+    lines = [measure(report, *case) for case in cases(340.0, SHORT)]
+    if asked.long:
+        lines += [measure(report, *case) for case in cases(1830.0, LONG)]
+    head = ["case", "start / middle / end [ms]", "sigma [ms]", "jumps", "score", "CPU s"]
+    report.note("Each case", head, lines)
+    if asked.write:
+        long = " --long" if asked.long else ""
+        write_result("sync_accuracy", report.text(f"python -m bench.sync_accuracy{long} --write"))
+    return report.exit_code
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

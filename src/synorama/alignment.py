@@ -72,6 +72,11 @@ class AlignedFile:
         return _line(max(self.maps, key=lambda m: m.range_ns[1] - m.range_ns[0]))
 
     @property
+    def span_s(self) -> float:
+        """Length of the longest segment."""
+        return max((m.range_ns[1] - m.range_ns[0] for m in self.maps), default=0) / NS_PER_S
+
+    @property
     def knows_drift(self) -> bool:
         """Whether the sound was long enough to tell the drift."""
         return all(m.rate_sigma_ppm < UNKNOWN_PPM for m in self.maps)

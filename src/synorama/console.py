@@ -20,6 +20,7 @@ __all__ = [
     "clock_facts",
     "error_document",
     "interval_text",
+    "ppm_text",
     "print_error",
     "print_json",
     "print_lines",
@@ -115,7 +116,15 @@ def seconds_text(seconds: float, within_ms: float | None) -> str:
     if within_ms is None:
         return f"{seconds:+.0f}"
     digits = 9 if within_ms <= 0 else math.ceil(-math.log10(within_ms / 1000) - 1e-9)
-    return f"{seconds:+.{min(max(digits, 0), 9)}f}"
+    digits = min(max(digits, 0), 9)
+    return f"{round(seconds, digits) + 0.0:+.{digits}f}"
+
+
+def ppm_text(ppm: float, within_ms: float | None, span_s: float) -> str:
+    """Return a rate with no more digits than an interval, at both ends of the span, supports."""
+    within_ppm = 1e3 * (within_ms or 0.0) / max(span_s / 2, 1.0)
+    digits = min(math.ceil(-math.log10(max(within_ppm, 0.01)) - 1e-9), 2)
+    return f"{round(ppm, digits) + 0.0:+.{max(digits, 0)}f}"
 
 
 def interval_text(within_ms: float | None) -> str:
@@ -180,7 +189,7 @@ def alignment_rows(alignment: Alignment) -> list[list[str]]:
             continue
         offset_s, drift_ppm = result.line
         within = result.interval95_ms
-        drift = f"{drift_ppm:+.1f}" if result.knows_drift else "-"
+        drift = ppm_text(drift_ppm, within, result.span_s) if result.knows_drift else "-"
         jumps = "".join(f"; {j['by_s']:+.3f} s at {j['at_s']:.0f} s" for j in result.jumps())
         text = result.reason + jumps
         rows.append(
