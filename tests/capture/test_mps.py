@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from projectaria_tools.core import mps as vendor
 
-from synorama.capture.mps import find_mps, mps_summary, mps_tracks
+from synorama.capture.mps import find_mps, mappings_left, mps_summary, mps_tracks
 from synorama.capture.mps import table as table_module
 from synorama.errors import (
     CorruptFileError,
@@ -1197,6 +1197,21 @@ def test_multi_slam_of_another_session_is_left(tmp_path: Path) -> None:
     multi_slam(tmp_path / "wednesday", {"/x/wednesday/leader.vrs": "0"})
     assert find_mps(mine) == ()
     assert find_mps(other) == (multi / "0",)
+
+
+def test_multi_slam_left_in_doubt_is_told(tmp_path: Path) -> None:
+    """The folder was renamed since MPS was asked for: the file's name alone says too little."""
+    vrs = tmp_path / "kitchen/leader/abc.vrs"
+    touch(vrs)
+    multi = multi_slam(tmp_path / "kitchen/multi", {"/x/monday/abc.vrs": "0", "/x/b.vrs": "1"})
+    assert find_mps(vrs) == ()
+    assert mappings_left(vrs) == (multi / "vrs_to_multi_slam.json",)
+    mapping = {"/x/leader/abc.vrs": "0", "/x/b.vrs": "1"}
+    (multi / "vrs_to_multi_slam.json").write_text(json.dumps(mapping))
+    assert find_mps(vrs) == (multi / "0",)
+    assert mappings_left(vrs) == ()
+    shutil.rmtree(multi / "0")  # its own, but not there yet
+    assert mappings_left(vrs) == ()
 
 
 def test_multi_slam_folder_that_has_not_arrived(tmp_path: Path) -> None:

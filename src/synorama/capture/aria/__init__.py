@@ -25,7 +25,7 @@ from synorama.capture.container.vrs import (
     read_tags,
     starts_like_vrs,
 )
-from synorama.capture.mps import SERVICES, find_mps, mps_tracks
+from synorama.capture.mps import SERVICES, find_mps, mappings_left, mps_tracks
 from synorama.capture.reader import Reader, Take
 from synorama.errors import InputError, NotAriaError
 from synorama.records import (
@@ -326,7 +326,16 @@ def _add_mps(path: Path, tracks: dict[str, Track]) -> list[Problem]:
         for track in found:
             tracks.setdefault(track.name, track)
         problems.extend(said)
-    return problems
+    return problems + [_left(mapping) for mapping in mappings_left(path)]
+
+
+def _left(mapping: Path) -> Problem:
+    text = (
+        f"{mapping.parent.name}/{mapping.name} has an entry of this file's name, but in another "
+        "folder, and was left: if it is this session's, put that multi-SLAM output beside the VRS "
+        "file"
+    )
+    return Problem("mps_left", text)
 
 
 def _readable(vrs: VrsFile, glasses: _Glasses) -> Iterator[tuple[str, str]]:

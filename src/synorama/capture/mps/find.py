@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from synorama.errors import CorruptFileError
 
-__all__ = ["SERVICES", "find_mps"]
+__all__ = ["SERVICES", "find_mps", "mappings_left"]
 
 MAPPING = "vrs_to_multi_slam.json"
 SERVICES = ("slam", "trajectory", "eye_gaze", "hand_tracking")
@@ -86,6 +86,26 @@ def _multi_slam(vrs: Path) -> Iterator[Path]:
         for mapping in sorted(here.parent.glob(pattern + MAPPING)):
             if mapping.parent != here and not _is_of_other_session(mapping, vrs):
                 yield from _mapped(mapping, vrs, least=2)
+
+
+def mappings_left(vrs_path: Path) -> tuple[Path, ...]:
+    """Return the mappings near a VRS file that have its name, but not surely mean it.
+
+    Raises
+    ------
+    CorruptFileError
+        One of them is no mapping.
+    """
+    here = vrs_path.absolute().parent
+    near = [m for pattern in ("", "*/") for m in sorted(here.parent.glob(pattern + MAPPING))]
+    return tuple(
+        mapping
+        for mapping in near
+        if mapping.parent != here
+        and not _is_of_other_session(mapping, vrs_path)
+        and max((_shared(vrs_path.absolute().parts, key) for key in _load(mapping)), default=0) == 1
+        and not any(_mapped(mapping, vrs_path, least=2))
+    )
 
 
 def _is_of_other_session(mapping: Path, vrs: Path) -> bool:
