@@ -178,3 +178,50 @@ def test_utc_is_a_last_resort() -> None:
     clock = utc_clock(a, b)
     assert clock is not None
     assert clock.maps[0].sigma_ns >= 5e7
+
+
+# --- the stated sigma holds the error --------------------------------------------------------
+
+
+def worst_in_sigmas(mapping: TimeMapping, lead_ns: NDArray[np.float64]) -> float:
+    """Return the largest error over sigma at the notes, for a clock that truly leads by this."""
+    clock = fitted(mapping)
+    device = mapping.pairs[:, 0]
+    true = device + OFFSET + np.rint(lead_ns).astype(np.int64)
+    (the_map,) = clock.maps
+    return float(np.max(np.abs(the_map.apply(device) - true) / the_map.sigma_at(device)))
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.floats(1e4, 1e6), st.integers(60, 900), st.integers(0, 1000))
+def test_wandering_clocks_are_not_surer_than_their_misfit(
+    wander_ns: float, seconds: int, seed: int
+) -> None:
+    """Averaging many notes does not make a straight line true of a clock that bends."""
+    device = START + np.arange(seconds * 2) * 500_000_000
+    away = (device - START) / 1e9
+    lead = wander_ns * np.sin(2 * np.pi * away / seconds) - 37e3 * away
+    noise = np.random.default_rng(seed).normal(0, 2_000, len(device))
+    other = device + OFFSET + np.rint(lead + noise).astype(np.int64)
+    mapping = TimeMapping("subghz", np.column_stack([device, other]))
+    assert worst_in_sigmas(mapping, lead) < 3.5
+
+
+@pytest.mark.parametrize("seconds", [10, 20, 40, 54])
+def test_clocks_that_had_no_time_to_settle_say_so(seconds: int) -> None:
+    device = START + np.arange(seconds * 10) * 100_000_000
+    away = (device - START) / 1e9
+    other = device + OFFSET + np.rint(5e6 * np.exp(-away / 12)).astype(np.int64)
+    mapping = TimeMapping("tic_sync", np.column_stack([device, other]))
+    assert any("no time to settle" in w for w in fitted(mapping).warnings)
+    assert worst_in_sigmas(mapping, np.zeros(len(device))) < 2
+
+
+def test_two_notes_give_a_rate_as_well() -> None:
+    device = np.array([START, START + 60_000_000_000])
+    lead = np.array([0.0, 60e3 * 50])
+    mapping = TimeMapping("subghz", np.column_stack([device, device + OFFSET + lead.astype(int)]))
+    assert worst_in_sigmas(mapping, lead) < 0.01
+    (the_map,) = fitted(mapping).maps
+    assert the_map.drift_ppm(int(device.mean())) == pytest.approx(50, abs=0.01)
+    assert the_map.rate_sigma_ppm < 1

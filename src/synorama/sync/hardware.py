@@ -28,9 +28,10 @@ if TYPE_CHECKING:
 __all__ = ["HardwareClock", "fit_mapping", "hardware_clock", "mapping_of", "utc_clock"]
 
 SETTLE_S = 45.0  # vendor's documentation
-LEAST_SETTLED_S = 20.0
+LEAST_SETTLED_S = 10.0
 EARLY_S = 120.0  # settled notes by which the start is judged
-UNSETTLED_SIGMA_NS = 1e6
+UNSETTLED_SIGMA_NS = 2.5e6
+BLOCKS = 20  # parts in which a misfit is looked for
 LEAST_JUMP_S = 2e-3
 JUMP_SIDE = 5  # notes on each side of a jump
 KNOT_S = 60.0
@@ -86,7 +87,7 @@ def fit_mapping(mapping: TimeMapping, target: str, source: str) -> HardwareClock
     for number, part in enumerate(parts):
         first = _settled_from(part) if settles and number == 0 else 0
         clock = _fit(part[first:], target, source, FLOOR_NS[mapping.mode])
-        if settles and number == 0 and _seconds(part)[-1] - _seconds(part)[first] < LEAST_SETTLED_S:
+        if settles and number == 0 and _seconds(part)[-1] < SETTLE_S + LEAST_SETTLED_S:
             clock = _unsettled(clock)
             warnings.append(
                 f"{source}: the clocks had no time to settle (45 s after the start); times may be "
@@ -174,12 +175,27 @@ def _fit(pairs: Int64, target: str, source: str, floor_ns: float) -> ClockMap:
     knots = _knots(pairs, at, lag)
     return ClockMap(
         target, source, knots, 1 + before, 1 + after,
-        sigma_ns=max(3 * scatter / np.sqrt(len(t)) * NS_PER_S, floor_ns),
+        sigma_ns=max(_sigma_s(lead - _line_through(t, at, lag), scatter) * NS_PER_S, floor_ns),
         residual_rms_ns=scatter * NS_PER_S,
         valid_ns=(int(pairs[0, 0]), int(pairs[-1, 0])),
         rate_sigma_ppm=max(RATE_SIGMA_PPM, 3e6 * max(rate_sigma, after_sigma)),
         limit_ns=LIMIT_NS,
     )  # fmt: skip
+
+
+def _line_through(t: Float64, at_s: Float64, lag_s: Float64) -> Float64:
+    return np.interp(t, at_s, lag_s)
+
+
+def _sigma_s(residuals_s: Float64, scatter_s: float) -> float:
+    """Return one sigma of the line, also where it does not follow what the clocks did.
+
+    Independent noise averages out over all notes; a misfit of shape does not, and shows in the
+    means of stretches.
+    """
+    blocks = np.array_split(residuals_s, min(BLOCKS, max(1, len(residuals_s) // 4)))
+    misfit = float(np.max(np.abs([np.median(b) for b in blocks])))
+    return max(3 * scatter_s / float(np.sqrt(len(residuals_s))), misfit)
 
 
 def _knots(pairs: Int64, at_s: Float64, lead_s: Float64) -> Int64:
@@ -189,11 +205,12 @@ def _knots(pairs: Int64, at_s: Float64, lead_s: Float64) -> Int64:
 
 
 def _two_notes(pairs: Int64, target: str, source: str, floor_ns: float) -> ClockMap:
-    """Two notes give an offset, but no rate worth believing."""
-    first = pairs[:1]
+    """Return the line through two notes, as unsure as two notes are."""
+    apart, other = (int(d) for d in pairs[1] - pairs[0])
+    rate = other / apart
     return ClockMap(
-        target, source, first, sigma_ns=2 * floor_ns,
-        valid_ns=(int(pairs[0, 0]), int(pairs[-1, 0])), rate_sigma_ppm=50.0, limit_ns=LIMIT_NS,
+        target, source, pairs, rate, rate, sigma_ns=2 * floor_ns,
+        rate_sigma_ppm=max(RATE_SIGMA_PPM, 2e6 * floor_ns / apart), limit_ns=LIMIT_NS,
     )  # fmt: skip
 
 

@@ -300,13 +300,16 @@ def packed(
 
 
 def time_mapping(glasses: Glasses, mode: str) -> Source:
-    """Return what the client learns of the server's clock: wrong at first, then ever better."""
+    """Return what the client learns of the server's clock.
+
+    TICSync is wrong at first, then ever better; SubGHz is right from the start.
+    """
     stream = make_stream(glasses, layouts.TIME_MAPPING, "285-1")
     rng = glasses.random("ticsync")
     times = sample_times_ns(
         glasses.start_ns, MAPPING_RATE_HZ, 0, int(glasses.seconds * MAPPING_RATE_HZ) + 1
     )
-    wrong = rng.uniform(*SETTLING_START_NS) * rng.choice([-1.0, 1.0])
+    wrong = rng.uniform(*SETTLING_START_NS) * rng.choice([-1.0, 1.0]) * (mode == "TIC_SYNC")
     settling = wrong * np.exp(-(times - glasses.start_ns) / SETTLING_NS)
     error = settling + rng.normal(0, MAPPING_JITTER_NS, len(times))
     columns = {
