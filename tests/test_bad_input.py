@@ -204,6 +204,8 @@ def test_the_usable_part_of_a_cut_vrs_is_kept_and_said(
     path.write_bytes(whole[: len(whole) * 6 // 10])
     told = processed(run, folder)
     assert {c["method"] for c in told.document["sync"]["clocks"]} == {"reference", "tic_sync"}
+    assert any("cut" in t or "not closed" in t for t in told.document["problems"]["aria-1"])
+    assert not told.document["problems"]["aria-2"]
     found = {r["id"]: r for r in run("inspect", folder).document["recordings"]}
     cut, full = found["aria-1"], run("inspect", base).document["recordings"][0]
     assert any("cut" in text or "not closed" in text for text in cut["problems"])

@@ -485,7 +485,7 @@ def seal(
     if as_json:
         console.print_json(facts)
     else:
-        console.print_lines(f"sealed: {facts['sealed']} ({console.size_text(facts['bytes'])})")
+        _print_release(facts)
 
 
 @app.command()
@@ -661,16 +661,23 @@ def _seal(session: Path, output: Path, overwrite: bool, progress: console.Report
         overwrite=overwrite,
         progress=lambda done, total: progress("seal", done, total),
     )
-    return {"sealed": str(output), "bytes": report.bytes}
+    return {"sealed": str(output), "bytes": report.bytes, "warnings": list(report.warnings)}
 
 
 def _report_outcome(
     context: typer.Context, outcome: Outcome, release: dict[str, Any] | None, as_json: bool
 ) -> None:
+    from synorama.inspection import problem_texts
+
     sync_facts = _sync_facts(outcome) if outcome.sync else None
     if as_json:
         stages = [_stage_facts(run) for run in outcome.stages]
-        document = {"session": str(outcome.session), "stages": stages, "sync": sync_facts}
+        document = {
+            "session": str(outcome.session),
+            "stages": stages,
+            "sync": sync_facts,
+            "problems": {name: problem_texts(found) for name, found in outcome.problems.items()},
+        }
         console.print_json(document | (release or {}))
     else:
         _print_outcome(context, outcome, release)
@@ -694,15 +701,26 @@ def _sync_facts(outcome: Outcome) -> dict[str, Any]:
 def _print_outcome(
     context: typer.Context, outcome: Outcome, release: dict[str, Any] | None
 ) -> None:
+    from synorama.inspection import problem_texts
+
     if outcome.sync:
         _print_clocks(context, outcome.sync, outcome)
+    for name, found in outcome.problems.items():
+        for text in problem_texts(p for p in found if p.severe):
+            console.warn(f"{name}: {text}")
     for run in outcome.stages:
         console.print_lines(
             f"{run.name}: {run.state}" + (f" ({run.seconds:.1f} s)" if run.state == "done" else "")
         )
     console.print_lines(f"session: {outcome.session}")
     if release:
-        console.print_lines(f"sealed: {release['sealed']} ({console.size_text(release['bytes'])})")
+        _print_release(release)
+
+
+def _print_release(release: dict[str, Any]) -> None:
+    for text in release["warnings"]:
+        console.warn(text)
+    console.print_lines(f"sealed: {release['sealed']} ({console.size_text(release['bytes'])})")
 
 
 def _print_clocks(context: typer.Context, result: SyncResult, outcome: Outcome) -> None:

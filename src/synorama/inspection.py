@@ -7,9 +7,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from synorama.errors import InputError, SynoramaError
-from synorama.records import AudioTrack, FileRef, Recording, SampleTrack, Track, VideoTrack
+from synorama.records import (
+    AudioTrack,
+    FileRef,
+    Problem,
+    Recording,
+    SampleTrack,
+    Track,
+    VideoTrack,
+)
 
-__all__ = ["Check", "describe", "field_checks", "with_digests"]
+__all__ = ["Check", "describe", "field_checks", "problem_texts", "with_digests"]
 
 SETTLING_S = 45.0
 AUDIBLE_RMS = 10 ** (-70 / 20)
@@ -37,7 +45,7 @@ def describe(recording: Recording) -> dict[str, Any]:
         "clock": clock_in_words(recording),
         "files": [{"name": f.name, "bytes": f.bytes, "digest": f.digest} for f in recording.files],
         "tracks": [_describe_track(track) for track in recording.tracks.values()],
-        "problems": [_in_words(p.track, p.text) for p in recording.problems],
+        "problems": problem_texts(recording.problems),
     }
 
 
@@ -57,8 +65,9 @@ def clock_in_words(recording: Recording) -> str:
     return ", ".join(([role] if role else []) + known) or "own"
 
 
-def _in_words(track: str, text: str) -> str:
-    return f"{track}: {text}" if track else text
+def problem_texts(problems: Iterable[Problem]) -> list[str]:
+    """Return problems in plain words, each with the track that it is about."""
+    return [f"{p.track}: {p.text}" if p.track else p.text for p in problems]
 
 
 def _describe_track(track: Track) -> dict[str, Any]:
@@ -133,7 +142,7 @@ def _all_open(failed: Iterable[SynoramaError]) -> Check:
 
 
 def _complete(recording: Recording) -> Check:
-    severe = [_in_words(p.track, p.text) for p in recording.problems if p.severe]
+    severe = problem_texts(p for p in recording.problems if p.severe)
     return Check(f"{recording.id}: data", not severe, "; ".join(severe) or "complete")
 
 

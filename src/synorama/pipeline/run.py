@@ -20,7 +20,7 @@ from synorama.pipeline.workspace import (
     read_journal,
     writing,
 )
-from synorama.records import SyncResult
+from synorama.records import Problem, Recording, SyncResult
 
 __all__ = ["Outcome", "StageRun", "process", "status"]
 
@@ -38,13 +38,14 @@ class StageRun:
 class Outcome:
     """What `process` leaves: the session file, its stages and the clocks.
 
-    ``starts_ns`` holds each recording's first device time.
+    ``starts_ns`` holds each recording's first device time, ``problems`` what is wrong with it.
     """
 
     session: Path
     stages: tuple[StageRun, ...]
     sync: SyncResult | None
     starts_ns: Mapping[str, int | None]
+    problems: Mapping[str, tuple[Problem, ...]]
 
 
 def process(
@@ -79,11 +80,13 @@ def process(
     with locked(work):
         runs = [_run(work, stage, only, start, report) for stage in STAGES]
     there = {run.name for run in runs if run.state != "stale"}  # a stale part may be of any age
+    recordings = _recordings(work) if "ingest" in there else ()
     return Outcome(
         work.session,
         tuple(runs),
         _sync_result(work) if "sync" in there else None,
-        _starts_ns(work) if "ingest" in there else {},
+        {r.id: r.first_ns for r in recordings},
+        {r.id: r.problems for r in recordings},
     )
 
 
@@ -207,7 +210,7 @@ def _sync_result(work: Workspace) -> SyncResult:
     return read_sync(work.part("sync"))
 
 
-def _starts_ns(work: Workspace) -> dict[str, int | None]:
+def _recordings(work: Workspace) -> tuple[Recording, ...]:
     from synorama.session import read_ingest
 
-    return {r.id: r.first_ns for r in read_ingest(work.part("ingest"))}
+    return read_ingest(work.part("ingest"))
