@@ -19,7 +19,6 @@ from synorama.records import (
 
 __all__ = ["Check", "describe", "field_checks", "problem_texts", "with_digests"]
 
-SETTLING_S = 45.0
 AUDIBLE_RMS = 10 ** (-70 / 20)
 LISTEN_S = 2.0
 FIELD_SIGMA_NS = 1_000_000
@@ -170,7 +169,7 @@ def _same_profile(glasses: Sequence[Recording]) -> Check:
 
 
 def _settled(recording: Recording) -> Check:
-    from synorama.sync.hardware import fit_mapping
+    from synorama.sync.hardware import LEAST_SETTLED_S, SETTLE_S, fit_mapping
 
     name = f"{recording.id}: hardware clock"
     shared = [m for m in recording.time_mappings if m.mode in ("tic_sync", "subghz")]
@@ -179,8 +178,9 @@ def _settled(recording: Recording) -> Check:
         return Check(name, False, "the clock was never synchronised")
     pairs, sigma = shared[0].pairs, max(m.sigma_ns for m in clock.maps)
     seconds = (int(pairs[-1, 0]) - int(pairs[0, 0])) / 1e9
-    if seconds < SETTLING_S:
-        text = f"synchronised for {seconds:.0f} s only; it needs {SETTLING_S:.0f} s to settle"
+    needed = SETTLE_S + LEAST_SETTLED_S
+    if seconds < needed:
+        text = f"synchronised for {seconds:.0f} s only; it needs {needed:.0f} s to settle"
         return Check(name, False, text)
     text = f"known to {sigma / 1e6:.3f} ms (one sigma) over {seconds:.0f} s"
     return Check(name, sigma <= FIELD_SIGMA_NS, text)
