@@ -97,7 +97,7 @@ def _decoded_sound(paths: list[Path]) -> NDArray[np.float32]:
         for frame in decoder.decode(packet)
     ]
     frames += [frame.to_ndarray() for frame in decoder.decode(None)]
-    return np.concatenate(frames, axis=1).T
+    return np.asarray(np.concatenate(frames, axis=1).T, np.float32)
 
 
 def arrival_off_us(written: Written, name: str, speaker: str) -> tuple[float, float]:
@@ -267,4 +267,4 @@ def _found_off(shown: Picture, truth: Float64) -> Float64:
     start = truth.astype(np.float32)[:, np.newaxis].copy()
     stop = (3, 50, 1e-4)
     found = cv2.cornerSubPix(grey, start, (half, half), (-1, -1), stop)
-    return np.linalg.norm(found[:, 0] - truth, axis=1)
+    return np.asarray(np.linalg.norm(found[:, 0] - truth, axis=1), np.float64)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["Line", "check_session"]
 
 ELSEWHERE = "camera-from-another-session"
+SESSION = "session"
 POSE_EVERY_NS = NS_PER_S // 2
 SIGMAS = 4.0  # of the services' stated error: more is a fault of ours
 
@@ -110,7 +112,7 @@ def _truth(folder: Path) -> dict[str, Any]:
     return told
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Case:
     """A session, its truth, and which recording is which."""
 
@@ -129,6 +131,30 @@ class _Case:
             if known:
                 yield told, known[0]
 
+    def true_clock(self, told: Mapping[str, Any]) -> ClockMap:
+        """Return how a recording's device times become those of the session's own clock.
+
+        Truth is told on the leader's clock; where another recording gives the session its time,
+        truth is carried there.
+        """
+        own = ClockMap(SESSION, told["name"], np.array(told["clock"], np.int64))
+        return self.leader_to_session @ own
+
+    @cached_property
+    def leader_to_session(self) -> ClockMap:
+        """From the clock on which truth is told to that of the session."""
+        for told, name in self.pairs():
+            if self._gives_time(name):
+                own = ClockMap(SESSION, SESSION, np.array(told["clock"], np.int64))
+                return own.inverse()
+        return ClockMap.identity(SESSION)
+
+    def _gives_time(self, name: str) -> bool:
+        try:
+            return self.session.clock(name).method == "reference"
+        except NotInSessionError:
+            return False
+
 
 # --- clocks ----------------------------------------------------------------------------------
 
@@ -143,14 +169,13 @@ def _clocks(case: _Case) -> Iterator[Line]:
             yield Line("clock", name, "not placed", "" if belongs else "must not be", None, {})
             continue
         if belongs:
-            yield _clock(case.session.recording(name), told, clock)
+            yield _clock(case.session.recording(name), case.true_clock(told), clock)
         else:
             yield Line("clock", name, "placed", "it belongs to another session", False, {})
 
 
-def _clock(recording: Recording, told: Mapping[str, Any], clock: RecordingClock) -> Line:
+def _clock(recording: Recording, true: ClockMap, clock: RecordingClock) -> Line:
     times = _spread(recording, 101)
-    true = ClockMap("session", "device", np.array(told["clock"], np.int64))
     error_ms = (clock.apply(times) - true.apply(times)) / 1e6
     start, middle, end = error_ms[[0, 50, 100]].tolist()
     bound = clock.interval95_ms
@@ -182,9 +207,10 @@ def _arrivals(case: _Case) -> Iterator[Line]:
             clock = case.session.clock(name)
         except NotInSessionError:
             continue
-        true = ClockMap("session", "device", np.array(told["clock"], np.int64))
         for source, knots in told["acoustic"].items():
-            yield _arrival(f"{source} at {name}", np.array(knots, np.int64), clock, true)
+            heard = np.array(knots, np.int64)
+            heard[:, 1] = case.leader_to_session(heard[:, 1])
+            yield _arrival(f"{source} at {name}", heard, clock, case.true_clock(told))
 
 
 def _arrival(of: str, knots: Int64, clock: RecordingClock, true: ClockMap) -> Line:
