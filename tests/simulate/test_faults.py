@@ -110,9 +110,10 @@ def test_drift_changes_in_sound_and_truth(tmp_path: Path) -> None:
     at = int(middle * 48_000 // NS_PER_S)
     one, other = (heard(w, "gopro-front")[1][:, 0] for w in (spoiled, clean))
     before = slice(0, at - 50_000)  # sound is made in batches of about a second
-    assert np.abs(one[before] - other[before]).max() < 1e-6
     late = slice(len(one) - 24_000, len(one) - 4_000)
-    assert np.abs(one[late] - other[late]).max() > 0.01
+    alike = [float(np.corrcoef(one[part], other[part])[0, 1]) for part in (before, late)]
+    assert alike[0] > 0.9999
+    assert alike[1] < 0.9  # 0.4 ms later by then
 
 
 def test_a_restarted_camera_gives_two_recordings(tmp_path: Path) -> None:
@@ -229,7 +230,4 @@ def test_scans_that_are_wrong_differ_as_told(tmp_path: Path) -> None:
 def test_faults_can_be_planted_together(tmp_path: Path) -> None:
     devices = ("leader", "helper", "gopro-rear")
     both = ("clock-set-back", "muted-microphones")
-    told = json.loads(
-        (made(tmp_path / "x", *both, devices=devices).folder / "truth.json").read_text()
-    )
-    assert set(told["faults"]) == set(both)
+    assert set(made(tmp_path / "x", *both, devices=devices).truth["faults"]) == set(both)
