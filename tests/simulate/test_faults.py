@@ -112,7 +112,7 @@ def test_drift_changes_in_sound_and_truth(tmp_path: Path) -> None:
     before = slice(0, at - 50_000)  # sound is made in batches of about a second
     late = slice(len(one) - 24_000, len(one) - 4_000)
     alike = [float(np.corrcoef(one[part], other[part])[0, 1]) for part in (before, late)]
-    assert alike[0] > 0.9999
+    assert alike[0] > 0.99  # both are coded anew
     assert alike[1] < 0.9  # 0.4 ms later by then
 
 
