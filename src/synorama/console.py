@@ -33,6 +33,7 @@ __all__ = [
 ]
 
 Report = Callable[[str, int, int], None]
+UNKNOWN_DRIFT_PPM = 60.0  # known no better than this, a drift says nothing: devices stay within it
 
 
 def print_json(document: Mapping[str, Any]) -> None:
@@ -122,7 +123,10 @@ def seconds_text(seconds: float, within_ms: float | None) -> str:
 
 def ppm_text(ppm: float, within_ms: float | None, span_s: float) -> str:
     """Return a rate with no more digits than an interval, at both ends of the span, supports."""
-    within_ppm = 1e3 * (within_ms or 0.0) / max(span_s / 2, 1.0)
+    return _rate_text(ppm, 1e3 * (within_ms or 0.0) / max(span_s / 2, 1.0))
+
+
+def _rate_text(ppm: float, within_ppm: float) -> str:
     digits = min(math.ceil(-math.log10(max(within_ppm, 0.01)) - 1e-9), 2)
     return f"{round(ppm, digits) + 0.0:+.{max(digits, 0)}f}"
 
@@ -171,13 +175,29 @@ def sync_rows(result: SyncResult, starts_ns: Mapping[str, int | None]) -> list[l
             [
                 name,
                 "0" if is_reference else seconds_text(facts["offset_s"], facts["interval95_ms"]),
-                "0" if is_reference else f"{facts['drift_ppm']:+.1f}",
+                "0" if is_reference else _drift_text(result.clocks[name]),
                 "-" if is_reference else interval_text(facts["interval95_ms"]),
                 _probability_text(facts["p_match"]),
                 facts["basis"] or facts["method"],
             ]
         )
     return rows
+
+
+def _drift_text(clock: RecordingClock) -> str:
+    """Return a clock's drift as far as it is known; a dash where any device's would do.
+
+    A fit to sound is sharp about the sound: who walked while talking bent the line, by up to the
+    interval at either end.
+    """
+    longest = max(clock.maps, key=lambda m: m.range_ns[1] - m.range_ns[0])
+    first, last = longest.range_ns
+    within_ppm = 1.96 * longest.rate_sigma_ppm
+    if clock.method == "sound":
+        within_ppm += 1e3 * (clock.interval95_ms or 0.0) / max((last - first) / 2e9, 1.0)
+    if within_ppm > UNKNOWN_DRIFT_PPM:
+        return "-"
+    return _rate_text(longest.drift_ppm((first + last) // 2), within_ppm)
 
 
 def alignment_rows(alignment: Alignment) -> list[list[str]]:

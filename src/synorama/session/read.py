@@ -111,7 +111,9 @@ def open_session(path: str | PathLike[str], *, warn: bool = True) -> Session:
     return session
 
 
-UNVERIFIED = "no person has verified this session: look at its report before you rely on it"
+UNVERIFIED = (
+    "no person has verified this session: check its clocks and pictures before you rely on it"
+)
 
 
 class Session:
