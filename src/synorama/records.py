@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from synorama.timebase import ClockMap
+from synorama.transform import RigidTransform
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,8 +27,10 @@ __all__ = [
     "BLOCK_DTYPE",
     "FRAME_DTYPE",
     "AudioTrack",
+    "CameraPose",
     "Column",
     "FileRef",
+    "GeometryResult",
     "LoopClosure",
     "PairEvidence",
     "PointCloud",
@@ -35,6 +38,7 @@ __all__ = [
     "Problem",
     "Recording",
     "RecordingClock",
+    "RegistrationResult",
     "SampleTrack",
     "Samples",
     "SyncResult",
@@ -632,6 +636,104 @@ class SyncResult:
     unsynced: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     loops: tuple[LoopClosure, ...] = ()
+
+
+RegistrationStatus: TypeAlias = Literal["accepted", "ambiguous", "degenerate", "refused"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RegistrationResult:
+    """Where one cloud lies in the frame of another, and how sure that is.
+
+    Parameters
+    ----------
+    status
+        ``accepted`` stands on its own; ``ambiguous`` and ``degenerate`` need a person to look;
+        ``refused`` gives no transform.
+    reason
+        Why, in words for the operator.
+    T_target_source
+        ``p_target = T @ p_source``; None when refused.
+    overlap
+        Share of the source's points that meet the target.
+    inlier_rmse_m
+        Of those, point to plane [m].
+    covariance
+        Of a small rotation [rad] and translation [m] in the target frame about the middle of
+        the overlap, shape (6, 6), rotation first; calibrated against true errors.
+    weak_directions
+        What the geometry does not hold, in the room's terms.
+    runner_up_ratio
+        Score of the second-best place over that of the best; near 1 is ambiguous.
+    method
+        What it is based on.
+    """
+
+    status: RegistrationStatus
+    reason: str
+    T_target_source: RigidTransform | None = None
+    overlap: float = 0.0
+    inlier_rmse_m: float = float("nan")
+    covariance: Float64 | None = None
+    weak_directions: tuple[str, ...] = ()
+    runner_up_ratio: float = 0.0
+    method: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CameraPose:
+    """Where a camera of the room stood in the world frame.
+
+    Parameters
+    ----------
+    recording
+        Whose camera it is.
+    status, reason
+        As in `RegistrationResult`.
+    t_device_ns
+        Times on the recording's own clock, shape (K,); one for a camera that did not move.
+    T_world_camera
+        ``p_world = T @ p_camera`` (z forward, x right, y down), shape (K, 4, 4) [m].
+    covariance
+        Of one pose: small rotation [rad] and translation [m] in the world frame about the
+        camera, shape (6, 6), rotation first.
+    frames
+        How many pictures it stands on.
+    method
+        What it is based on: ``given``, ``scan pictures``, ``glasses' pictures``.
+    """
+
+    recording: str
+    status: RegistrationStatus
+    reason: str
+    t_device_ns: Int64 = field(default_factory=lambda: np.zeros(0, np.int64))
+    T_world_camera: Float64 = field(default_factory=lambda: np.zeros((0, 4, 4)))
+    covariance: Float64 | None = None
+    frames: int = 0
+    method: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GeometryResult:
+    """What the stage register made of a session: everything in one world frame.
+
+    Parameters
+    ----------
+    world
+        The recording whose MPS world frame is the session's, or empty.
+    scans, wearers
+        By scan id, and by recording id of other glasses: their frame in the world.
+    cameras
+        By recording id.
+    warnings
+        In words for the operator.
+    """
+
+    world: str
+    scans: Mapping[str, RegistrationResult] = field(default_factory=dict)
+    wearers: Mapping[str, RegistrationResult] = field(default_factory=dict)
+    cameras: Mapping[str, CameraPose] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
