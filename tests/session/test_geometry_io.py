@@ -60,7 +60,7 @@ def test_a_result_comes_back_as_it_was(tmp_path: Path) -> None:
 
 def test_a_cloud_far_from_its_origin_keeps_its_millimetres(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
-    points = rng.uniform(0, 10, (500, 3)) + (5.0e5, 5.4e6, 300.0)
+    points = np.array([5.0e5, 5.4e6, 300.0]) + rng.uniform(0, 10, (500, 3))
     cloud = PointCloud("b", points, colours=rng.integers(0, 255, (500, 3)).astype(np.uint8))
     write_geometry_part(tmp_path / "register.h5", _result(), {"b": cloud})
     with open_part(tmp_path / "register.h5", "register") as file:
