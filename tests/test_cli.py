@@ -93,7 +93,7 @@ def everything(folder: Path) -> dict[str, bytes]:
 
 def stages(document: dict[str, Any]) -> dict[str, str]:
     for stage in document["stages"]:
-        assert set(stage) == {"name", "state", "seconds"}
+        assert {"name", "state", "seconds"} <= set(stage)
     return {stage["name"]: stage["state"] for stage in document["stages"]}
 
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -26,8 +27,11 @@ from synorama.errors import (
     OutputNotWritableError,
     UsageError,
 )
-from synorama.pipeline import Options, Workspace, process, status
-from synorama.session import Session, validate
+from synorama.pipeline import Options, Workspace, assemble, process, run, status
+from synorama.pipeline.assemble import ASSEMBLE
+from synorama.pipeline.ingest import INGEST
+from synorama.pipeline.sync import SYNC
+from synorama.session import Session, summarize, validate
 
 
 @pytest.fixture
@@ -37,7 +41,12 @@ def folder(simulated: Path, tmp_path: Path) -> Path:
 
 
 def states(work: Workspace) -> dict[str, str]:
-    return {run.name: run.state for run in process(work).stages}
+    """What happened to the stages that this session has a need of."""
+    return {run.name: run.state for run in process(work).stages if run.state != "skipped"}
+
+
+def needed(work: Workspace) -> set[str]:
+    return {run.state for run in status(work) if run.state != "skipped"}
 
 
 def digests(folder: Path) -> dict[str, bytes]:
@@ -54,10 +63,10 @@ def digests(folder: Path) -> dict[str, bytes]:
 def test_a_session_is_made_once_and_raw_files_are_only_read(folder: Path) -> None:
     before = digests(folder)
     work = Workspace(folder)
-    assert {run.state for run in status(work)} == {"stale"}
+    assert needed(work) == {"stale"}
     assert set(states(work).values()) == {"done"}
     assert set(states(Workspace(folder)).values()) == {"up-to-date"}
-    assert {run.state for run in status(Workspace(folder))} == {"up-to-date"}
+    assert needed(Workspace(folder)) == {"up-to-date"}
     assert digests(folder) == before
     assert validate(folder / "session.h5", every_byte=True) == ()
 
@@ -111,13 +120,31 @@ def test_mps_that_arrives_later_is_taken_in(folder: Path, place: str) -> None:
 def test_a_stage_can_be_run_alone_or_from_there_on(folder: Path) -> None:
     with pytest.raises(UsageError, match="'sync' needs 'ingest'"):
         process(Workspace(folder), only="sync")
-    with pytest.raises(UsageError, match="no stage 'register'"):
-        process(Workspace(folder), only="register")
+    with pytest.raises(UsageError, match="no stage 'cook'"):
+        process(Workspace(folder), only="cook")
     process(Workspace(folder))
     again = {r.name: r.state for r in process(Workspace(folder), only="sync").stages}
-    assert again == {"ingest": "up-to-date", "sync": "done", "assemble": "up-to-date"}
+    assert again["sync"] == "done"
+    assert {again["ingest"], again["assemble"]} == {"up-to-date"}
     again = {r.name: r.state for r in process(Workspace(folder), start="sync").stages}
-    assert again == {"ingest": "up-to-date", "sync": "done", "assemble": "done"}
+    assert again["ingest"] == "up-to-date"
+    assert {again["sync"], again["assemble"]} == {"done"}
+
+
+def test_a_stage_that_cannot_be_had_is_left_out_and_said(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process(Workspace(folder))
+    without = replace(SYNC, skipped_because=lambda work: "nothing to hear")
+    monkeypatch.setattr(run, "STAGES", (INGEST, without, ASSEMBLE))
+    monkeypatch.setattr(assemble, "PARTS", (INGEST, without))
+    stages = {r.name: r for r in run.process(Workspace(folder)).stages}
+    assert (stages["sync"].state, stages["sync"].reason) == ("skipped", "nothing to hear")
+    assert stages["assemble"].state == "done"  # without the part of before
+    facts = summarize(folder / "session.h5")["recordings"]
+    assert [one["clock"] for one in facts] == [None] * len(facts)
+    with pytest.raises(UsageError, match="'sync' cannot be run: nothing to hear"):
+        run.process(Workspace(folder), only="sync")
 
 
 def test_an_offset_for_nobody_is_refused(folder: Path) -> None:

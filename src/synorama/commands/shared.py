@@ -70,20 +70,28 @@ def print_either(facts: dict[str, Any], line: str, as_json: bool) -> None:
 
 
 def stage_facts(run: Any) -> dict[str, Any]:
-    return {"name": run.name, "state": run.state, "seconds": run.seconds}
+    facts = {"name": run.name, "state": run.state, "seconds": run.seconds}
+    return facts | ({"reason": run.reason} if run.reason else {})
+
+
+def stage_text(run: Any) -> str:
+    """Return what happened to a stage as a person reads it."""
+    if run.state == "done":
+        return f"done ({run.seconds:.1f} s)"
+    return f"{run.state}: {run.reason}" if run.reason else str(run.state)
 
 
 def print_plan(work: Workspace, as_json: bool) -> None:
     from synorama.pipeline import check_request, status
 
     check_request(work)
-    stages = [stage_facts(run) for run in status(work)]
+    runs = status(work)
     names = [found.id for found in work.discovery.found]
     if as_json:
-        console.print_json({"recordings": names, "stages": stages})
+        console.print_json({"recordings": names, "stages": [stage_facts(run) for run in runs]})
         return
     console.print_lines("recordings: " + ", ".join(names))
-    console.print_table(["stage", "state"], [[s["name"], s["state"]] for s in stages])
+    console.print_table(["stage", "state"], [[run.name, stage_text(run)] for run in runs])
 
 
 def seal_into(
@@ -145,9 +153,7 @@ def _print_outcome(
         for text in problem_texts(p for p in found if p.severe):
             console.warn(f"{name}: {text}")
     for run in outcome.stages:
-        console.print_lines(
-            f"{run.name}: {run.state}" + (f" ({run.seconds:.1f} s)" if run.state == "done" else "")
-        )
+        console.print_lines(f"{run.name}: {stage_text(run)}")
     console.print_lines(f"session: {outcome.session}")
     if release:
         print_release(release)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from synorama import console
 from synorama.commands.options import Folder, Json, Location, Offsets, Output, RigFile
-from synorama.commands.shared import stage_facts, workspace
+from synorama.commands.shared import stage_facts, stage_text, workspace
 
 __all__ = ["status"]
 
@@ -24,4 +24,4 @@ def status(
     if as_json:
         console.print_json({"stages": [stage_facts(run) for run in runs]})
     else:
-        console.print_table(["stage", "state"], [[run.name, run.state] for run in runs])
+        console.print_table(["stage", "state"], [[run.name, stage_text(run)] for run in runs])

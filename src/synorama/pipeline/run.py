@@ -27,11 +27,15 @@ __all__ = ["Outcome", "StageRun", "process", "status"]
 
 @dataclass(frozen=True, slots=True)
 class StageRun:
-    """What happened to a stage: done now, up to date from before, or stale and not run."""
+    """What happened to a stage: done now, up to date from before, or stale and not run.
+
+    ``reason`` tells why a stage was skipped.
+    """
 
     name: str
-    state: Literal["done", "up-to-date", "stale"]
+    state: Literal["done", "up-to-date", "stale", "skipped"]
     seconds: float = 0.0
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +76,16 @@ def process(
         The first stage that fails; what was done before stays done.
     """
     for name in (only, start):
-        _check_stage(name)
+        _check_stage(work, name)
     if only is not None and start is not None:
         raise UsageError("'only' and 'from' contradict each other", hint="give one of the two")
     check_request(work)
     report = progress or (lambda *_: None)
     with locked(work):
         runs = [_run(work, stage, only, start, report) for stage in STAGES]
-    there = {run.name for run in runs if run.state != "stale"}  # a stale part may be of any age
+    there = {
+        run.name for run in runs if run.state in ("done", "up-to-date")
+    }  # a stale part may be of any age
     recordings = _recordings(work) if "ingest" in there else ()
     return Outcome(
         work.session,
@@ -94,20 +100,29 @@ def status(work: Workspace) -> tuple[StageRun, ...]:
     """Tell for each stage whether it is up to date, without running any."""
     keys = stage_keys(work)  # first: it says in words what cannot be read
     last = read_journal(work)
-    return tuple(
-        StageRun(
-            stage.name,
-            "up-to-date" if is_fresh(work, stage, keys, last) else "stale",
-            float(last.get(stage.name, {}).get("seconds", 0.0)),
-        )
-        for stage in STAGES
-    )
+    return tuple(_standing(work, stage, keys, last) for stage in STAGES)
 
 
-def _check_stage(name: str | None) -> None:
-    names = [stage.name for stage in STAGES]
-    if name is not None and name not in names:
-        raise UsageError(f"there is no stage '{name}'", hint="stages are: " + ", ".join(names))
+def _standing(
+    work: Workspace, stage: Stage, keys: Mapping[str, str], last: Mapping[str, Any]
+) -> StageRun:
+    reason = stage.skipped_because(work)
+    if reason is not None:
+        return StageRun(stage.name, "skipped", reason=reason)
+    seconds = float(last.get(stage.name, {}).get("seconds", 0.0))
+    fresh = is_fresh(work, stage, keys, last)
+    return StageRun(stage.name, "up-to-date" if fresh else "stale", seconds)
+
+
+def _check_stage(work: Workspace, name: str | None) -> None:
+    stages = {stage.name: stage for stage in STAGES}
+    if name is None:
+        return
+    if name not in stages:
+        raise UsageError(f"there is no stage '{name}'", hint="stages are: " + ", ".join(stages))
+    reason = stages[name].skipped_because(work)
+    if reason is not None:
+        raise UsageError(f"the stage '{name}' cannot be run: {reason}", path=work.folder)
 
 
 def _run(
@@ -115,11 +130,11 @@ def _run(
 ) -> StageRun:
     last = read_journal(work)
     keys = stage_keys(work)
-    fresh = is_fresh(work, stage, keys, last)
+    standing = _standing(work, stage, keys, last)
     forced = stage.name == only or (start is not None and _not_before(stage.name, start))
-    if (fresh and not forced) or (only is not None and stage.name != only):
-        seconds = float(last.get(stage.name, {}).get("seconds", 0.0)) if fresh else 0.0
-        return StageRun(stage.name, "up-to-date" if fresh else "stale", seconds)
+    done = standing.state == "up-to-date" and not forced
+    if standing.state == "skipped" or done or (only is not None and stage.name != only):
+        return standing
     _check_needs(work, stage, keys, last)
     return _run_now(work, stage, keys[stage.name], progress)
 
@@ -165,7 +180,12 @@ def _check_needs(
 def is_fresh(
     work: Workspace, stage: Stage, keys: Mapping[str, str], last: Mapping[str, Any]
 ) -> bool:
-    """Tell whether the stage's last run had the present key and what it made is still there."""
+    """Tell whether the stage's last run had the present key and what it made is still there.
+
+    A stage that is skipped is as fresh as it can be.
+    """
+    if stage.skipped_because(work) is not None:
+        return True
     line, result = last.get(stage.name), stage.result(work)
     if line is None or line["key"] != keys[stage.name] or not result.is_file():
         return False
@@ -178,11 +198,13 @@ def stage_keys(work: Workspace) -> dict[str, str]:
 
     keys: dict[str, str] = {}
     for stage in STAGES:
+        skipped = stage.skipped_because(work)
         facts = {
             "stage": [stage.name, stage.version],
             "needs": [keys[name] for name in stage.needs],
             "libraries": library_versions(stage.libraries),
-            "inputs": stage.inputs(work),
+            "inputs": stage.inputs(work) if skipped is None else None,
+            "skipped": skipped is not None,  # not why: that may be told in other words
         }
         text = json.dumps(facts, sort_keys=True, default=str)
         keys[stage.name] = blake3.blake3(text.encode()).hexdigest()
