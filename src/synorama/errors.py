@@ -155,8 +155,40 @@ class NoSoundError(InputError):
     """A recording has no sound where sound is needed."""
 
 
+class DamagedSoundError(InputError):
+    """Samples of sound that are no numbers, or of a kind that no recorder writes."""
+
+
+class TranscriptFormatError(InputError):
+    """A transcript file that does not say what its format promises."""
+
+
 class UndecodableError(InputError):
     """A picture or a block of sound cannot be decoded from its bytes."""
+
+
+class EmptyCloudError(InputError):
+    """A cloud without a usable point."""
+
+
+class CloudTooLargeError(InputError):
+    """A cloud that does not fit into memory at the resolution asked for."""
+
+
+class CloudUnitError(InputError):
+    """A cloud whose size says that it is not in the unit that it is taken for."""
+
+
+class FlatCloudError(InputError):
+    """A cloud whose points lie in one place, on one line or in one plane: it fixes no pose."""
+
+
+class UpDirectionError(InputError):
+    """A cloud that stands on its head or lies on its side."""
+
+
+class MirroredCloudError(InputError):
+    """A cloud that is the mirror image of the other: an axis was swapped when it was written."""
 
 
 # --- output (exit 3: the place, not the software, is at fault) -------------------------------
@@ -185,6 +217,18 @@ class MissingDependencyError(SynoramaError):
     exit_code = 4
 
 
+class ModelMissingError(MissingDependencyError):
+    """A model of speech is needed and is not on this machine."""
+
+
+class ModelDamagedError(MissingDependencyError):
+    """A model's folder lacks a file, or a file of it is not whole."""
+
+
+class ModelLanguageError(UsageError):
+    """A language that the chosen model does not know."""
+
+
 # --- results (exit 5) ------------------------------------------------------------------------
 
 
@@ -196,6 +240,14 @@ class RefusedError(SynoramaError):
 
 class SyncRefusedError(RefusedError):
     """No recording, or the reference, could be placed on the session clock."""
+
+
+class RegistrationRefusedError(RefusedError):
+    """Two clouds could not be brought together, and no transform is given out."""
+
+
+class ClocksDisagreeError(RefusedError):
+    """What two devices heard at the same time contradicts where their clocks were placed."""
 
 
 # --- session files (exit 6) ------------------------------------------------------------------
