@@ -369,7 +369,7 @@ def test_grid_does_not_depend_on_the_feeding(sizes: list[int], ppm: float) -> No
     sound = np.random.default_rng(0).standard_normal(n).astype(np.float32)
 
     def fed(parts: list[int]) -> Float32:
-        grid = UniformGrid(continuous_runs(track), 48_000.0, 16_000)
+        grid = UniformGrid(continuous_runs(track), 48_000.0, 16_000, n)
         out, first = [], 0
         for size in parts:
             out += list(grid.push(first, sound[first : first + size]))

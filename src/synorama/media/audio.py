@@ -52,12 +52,18 @@ class MonoSound:
         Rate of the grid.
     samples
         ``(N,)`` int16, scaled to a common loudness; holes are zeros.
+    gain
+        What full scale 1 was multiplied by.
+    not_finite
+        How many of the decoded samples were NaN or infinite, and count as silence.
     """
 
     name: str
     start_ns: int
     rate_hz: int
     samples: NDArray[np.int16]
+    gain: float = 1.0
+    not_finite: int = 0
 
     @property
     def duration_s(self) -> float:
@@ -139,12 +145,17 @@ def read_mono(
         )
     runs = continuous_runs(track)
     _check_holes(track, runs, sources)
-    grid = UniformGrid(runs, track.rate_hz, rate_hz)
-    pieces: list[NDArray[np.float16]] = []
-    for first, samples in _one_channel(_fed(_decoded(sources, track))):
-        pieces.extend(_staged(piece) for piece in grid.push(first, samples))
-    pieces.extend(_staged(piece) for piece in grid.finish())
-    return MonoSound(name, grid.start_ns, rate_hz, _to_int16(pieces))
+    grid = UniformGrid(runs, track.rate_hz, rate_hz, track.sample_count)
+    made, mixer = _Staging(grid.expected_count), _Mixer()
+    for first, block in _fed(_decoded(sources, track)):
+        for piece in grid.push(first, mixer(block)):
+            made.add(piece)
+    for piece in grid.finish():
+        made.add(piece)
+    gain = made.gain
+    return MonoSound(
+        name, grid.start_ns, rate_hz, made.as_int16(gain), STAGING * gain, mixer.not_finite
+    )
 
 
 def _check_holes(track: AudioTrack, runs: Sequence[Run], sources: Sequence[MediaSource]) -> None:
@@ -171,15 +182,25 @@ def _decoded(sources: tuple[MediaSource, ...], track: AudioTrack) -> Iterator[tu
         index += len(frame.samples)
 
 
-def _one_channel(blocks: Iterator[tuple[int, Float32]]) -> Iterator[tuple[int, Float32]]:
-    """Mix down; how is decided at the first block that is not silent."""
-    weights: Float32 | None = None
-    for first, block in blocks:
+class _Mixer:
+    """Mixes blocks down to one channel; how is decided at the first that is not silent.
+
+    ``not_finite`` counts the samples that were no numbers.
+    """
+
+    def __init__(self) -> None:
+        self._weights: Float32 | None = None
+        self.not_finite = 0
+
+    def __call__(self, block: Float32) -> Float32:
         samples = _finite(block)
-        if weights is None or len(weights) != samples.shape[1]:
-            weights = _mix(samples)
-        mixed = samples @ weights if weights is not None else np.zeros(len(samples), np.float32)
-        yield first, mixed
+        if samples is not block:
+            self.not_finite += int(np.count_nonzero(~np.isfinite(block)))
+        if self._weights is None or len(self._weights) != samples.shape[1]:
+            self._weights = _mix(samples)
+        if self._weights is None:
+            return np.zeros(len(samples), np.float32)
+        return np.asarray(samples @ self._weights, np.float32)
 
 
 def _finite(samples: Float32) -> Float32:
@@ -224,22 +245,38 @@ def _fed(blocks: Iterator[tuple[int, Float32]]) -> Iterator[tuple[int, Float32]]
         yield start, np.concatenate(held)
 
 
-def _staged(piece: Float32) -> NDArray[np.float16]:
-    scaled = np.clip(piece * np.float32(STAGING), -65_000, 65_000)
-    return np.asarray(scaled, np.float16)
+class _Staging:
+    """Holds sound as float16 until its loudness is known, then turns it into int16 where it lies.
 
+    Half an hour is 58 MB: there is never more than one copy.
+    """
 
-def _to_int16(pieces: list[NDArray[np.float16]]) -> NDArray[np.int16]:
-    """Scale to the common loudness, giving the pieces' memory back on the way."""
-    total = sum(len(p) for p in pieces)
-    power = sum(float(np.sum(np.square(p.astype(np.float32)))) for p in pieces)
-    loud = sum(int(np.count_nonzero(p)) for p in pieces)
-    gain = np.float32(LOUDNESS / np.sqrt(power / loud)) if power > 0 else np.float32(0)
-    out = np.zeros(total, np.int16)
-    end = total
-    while pieces:
-        piece = pieces.pop().astype(np.float32) * gain
-        out[end - len(piece) : end] = np.clip(np.rint(piece), -32_767, 32_767).astype(np.int16)
-        end -= len(piece)
-    out.setflags(write=False)
-    return out
+    def __init__(self, expected_count: int) -> None:
+        self._held = np.empty(expected_count, np.float16)
+        self._count, self._power, self._loud = 0, 0.0, 0
+
+    def add(self, piece: Float32) -> None:
+        """Append a piece."""
+        end = self._count + len(piece)
+        if end > len(self._held):  # the track holds more than it told
+            self._held = np.concatenate([self._held[: self._count], np.empty(end, np.float16)])
+        staged = self._held[self._count : end]
+        staged[:] = np.clip(piece * np.float32(STAGING), -65_000, 65_000)
+        self._power += float(np.sum(np.square(staged.astype(np.float32))))
+        self._loud += int(np.count_nonzero(staged))
+        self._count = end
+
+    @property
+    def gain(self) -> float:
+        """Factor that brings what is held to the common loudness; 0 for silence."""
+        return LOUDNESS / float(np.sqrt(self._power / self._loud)) if self._power > 0 else 0.0
+
+    def as_int16(self, gain: float) -> NDArray[np.int16]:
+        """Return all of it, multiplied; nothing can be added afterwards."""
+        out = self._held[: self._count].view(np.int16)
+        for first in range(0, self._count, FEED):
+            here = slice(first, min(first + FEED, self._count))
+            loud = self._held[here].astype(np.float32) * np.float32(gain)
+            out[here] = np.clip(np.rint(loud), -32_767, 32_767).astype(np.int16)
+        out.setflags(write=False)
+        return out

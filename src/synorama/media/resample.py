@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["Run", "UniformGrid", "continuous_runs"]
 
 GAP_NS = 20_000_000
+AT_ONCE = 1 << 16  # samples of silence
+SPARE_S = 1.0  # beyond what is expected
 LEAP_NS = 2_000_000
 BEND_S = 10.0  # spacing at which the smoothed line may bend
 STRAIGHT_NS = 4_000.0
@@ -135,8 +137,11 @@ def _fit_bends(x: Float64, off: Float64, bends: Float64) -> Float64:
 class UniformGrid:
     """Take blocks of one channel in order and give out the sound on the grid, piece by piece."""
 
-    def __init__(self, runs: tuple[Run, ...], nominal_hz: float, rate_hz: int) -> None:
+    def __init__(
+        self, runs: tuple[Run, ...], nominal_hz: float, rate_hz: int, sample_count: int
+    ) -> None:
         self.start_ns = runs[0].start_ns
+        self.expected_count = _expected(runs, rate_hz, sample_count)
         self._runs = list(runs)
         self._nominal_hz = nominal_hz
         self._rate_hz = rate_hz
@@ -169,11 +174,25 @@ class UniformGrid:
         if not len(samples):
             return
         if tick > self._given:
-            yield np.zeros(tick - self._given, np.float32)
+            yield from _silence(tick - self._given)
         else:
             samples = samples[self._given - tick :]
         self._given = max(tick, self._given) + len(samples)
         yield samples
+
+
+def _silence(count: int) -> Iterator[Float32]:
+    """Yield zeros in pieces: holes may be hours long."""
+    for first in range(0, count, AT_ONCE):
+        yield np.zeros(min(AT_ONCE, count - first), np.float32)
+
+
+def _expected(runs: tuple[Run, ...], rate_hz: int, sample_count: int) -> int:
+    """Return how many samples of the grid hold so many of the track, and some to spare."""
+    last = runs[-1]
+    seconds = (last.start_ns - runs[0].start_ns) / NS_PER_S
+    seconds += max(sample_count - last.first, 0) / last.rate_hz
+    return round((max(seconds, 0.0) + SPARE_S) * rate_hz)
 
 
 class _Straight:
