@@ -136,7 +136,7 @@ def _with_outliers(cloud: PointCloud, seed: int) -> PointCloud:
 def _places(room: Room) -> Float64:
     half = np.array(room.size_m) / 2
     corners = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]) * half
-    return np.vstack([corners, np.zeros(3)]) + (0, 0, half[2])
+    return np.array([0, 0, half[2]]) + np.vstack([corners, np.zeros(3)])
 
 
 def errors(pair: Pair, found: Float64) -> tuple[float, float]:
@@ -166,6 +166,7 @@ def cached_pair(folder: Path, kind: PairKind, seed: int, *, other_room: bool = F
 
 def _keep(path: Path, pair: Pair) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
+    assert pair.glasses.sigma_m is not None
     np.savez(
         path,
         scan=pair.scan.points_m.astype(np.float32),

@@ -106,7 +106,8 @@ class VoxelGrid:
 
 def _keys(cells: Int64) -> Int64:
     x, y, z = cells + HALF
-    return (x << (2 * BITS)) | (y << BITS) | z
+    keys: Int64 = (x << (2 * BITS)) | (y << BITS) | z
+    return keys
 
 
 def _cells(keys: Int64) -> Int64:
@@ -128,12 +129,13 @@ def _order(keys: Int64) -> Int64:
     spans = [int(v) + 1 for v in cells.max(axis=1)]
     bits = len(keys).bit_length()
     if spans[0] * spans[1] * spans[2] >= 1 << (63 - bits):
-        return np.argsort(keys)
+        return np.asarray(np.argsort(keys), np.int64)
     packed = (cells[0] * spans[1] + cells[1]) * spans[2] + cells[2]
     packed <<= bits
     packed |= np.arange(len(keys))
     packed.sort()
-    return packed & ((1 << bits) - 1)
+    order: Int64 = packed & ((1 << bits) - 1)
+    return order
 
 
 def _added_up(keys: Int64, values: Float32, order: Int64 | None = None) -> tuple[Int64, Float32]:

@@ -1,0 +1,1 @@
+"""Scans, cameras and objects in the world frame of the glasses."""
