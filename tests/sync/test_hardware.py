@@ -11,7 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from synorama.records import Recording, SyncMode, TimeMapping
+from synorama.records import (
+    AudioTrack,
+    Recording,
+    SyncMode,
+    SyncRole,
+    TimeMapping,
+    UtcEstimate,
+)
 from synorama.sync.hardware import HardwareClock, fit_mapping, hardware_clock, utc_clock
 
 START = 7_385_795_505_395
@@ -169,6 +176,74 @@ def test_a_clock_that_both_noted(mode: SyncMode) -> None:
     t = START + 100_000_000_000
     there = clock.maps[0].apply(t)
     assert abs(int(truth(np.array([there]), 3.0)[0] - truth(np.array([t]), -8.0)[0])) < 20_000
+
+
+def take(name: str, first_ns: int, seconds: float, role: SyncRole, **facts: Any) -> Recording:
+    """Return a recording of the session that ran on its own clock from then on."""
+    count = round(48_000 * seconds)
+    knots = np.array([[0, first_ns], [count - 1, first_ns + round((count - 1) * 1e9 / 48_000)]])
+    track = AudioTrack("audio", "pcm", 48_000.0, 1, count, knots, "container", stream_index=0)
+    return Recording(
+        name, "aria", (), {"audio": track}, sync_role=role, shared_session_id="s", **facts
+    )
+
+
+def utc(first_ns: int, seconds: float, sigma_s: float = 0.5) -> UtcEstimate:
+    return UtcEstimate(first_ns, OFFSET + round(seconds * 1e9), sigma_s, "start_time")
+
+
+def two_takes(**facts: Any) -> tuple[Recording, Recording, Recording]:
+    """Return a server's two takes, whose clock began anew, and the client's second take.
+
+    The second take's client noted the second take's clock, over the same numbers as the first.
+    """
+    first = take("first", START, 300, "server", **facts.get("first", {}))
+    second = take("second", START + 40 * 10**9, 250, "server", **facts.get("second", {}))
+    own = START - 10**12 + np.arange(240) * 10**9
+    notes = np.column_stack([own, own - own[0] + START + 45 * 10**9])
+    client = take(
+        "client", int(own[0]), 239, "client",
+        time_mappings=(TimeMapping("tic_sync", notes),), **facts.get("client", {}),
+    )  # fmt: skip
+    return first, second, client
+
+
+def test_notes_that_may_be_of_either_start_are_worth_nothing() -> None:
+    first, second, client = two_takes()
+    assert isinstance(hardware_clock(first, client), HardwareClock)  # nobody knows of the other
+    for reference, rival in ((first, second), (second, first)):
+        found = hardware_clock(reference, client, [rival])
+        assert isinstance(found, str)
+        assert "restarted" in found
+        assert "'first'" in found
+        assert "'second'" in found
+
+
+def test_wall_clocks_tell_of_which_start_notes_are() -> None:
+    first, second, client = two_takes(
+        first={"start_utc": utc(START, 0)},
+        second={"start_utc": utc(START + 40 * 10**9, 900)},
+        client={"start_utc": utc(START - 10**12, 905)},
+    )
+    assert isinstance(hardware_clock(second, client, [first]), HardwareClock)
+    assert isinstance(hardware_clock(first, client, [second]), str)
+
+
+@pytest.mark.parametrize("sigma_s", [60.0, 4000.0])
+def test_wall_clocks_that_do_not_decide(sigma_s: float) -> None:
+    """The starts lie 100 s apart, which such clocks do not tell."""
+    first, second, client = two_takes(
+        first={"start_utc": utc(START, 0, sigma_s)},
+        second={"start_utc": utc(START + 40 * 10**9, 100, sigma_s)},
+        client={"start_utc": utc(START - 10**12, 105, sigma_s)},
+    )
+    assert isinstance(hardware_clock(second, client, [first]), str)
+
+
+def test_another_start_at_other_numbers_takes_nothing_away() -> None:
+    first, _, client = two_takes()
+    later = take("later", START + 10**13, 300, "server")
+    assert isinstance(hardware_clock(first, client, [later]), HardwareClock)
 
 
 def test_utc_is_a_last_resort() -> None:

@@ -126,6 +126,30 @@ def test_different_session_ids_fall_back_to_sound(session: list[Recording]) -> N
     assert any("session ids differ" in w and "sound" in w for w in result.warnings)
 
 
+def test_both_glasses_restarted_over_the_same_numbers(
+    session: list[Recording], tmp_path: Path
+) -> None:
+    """The second take's client is placed by what it heard, not by the first take's clock."""
+    _, client, server, _ = session
+    talk = speech(60, 77)
+    again = heard(room(talk, 1), affine(0), 50, name="leader-2", seed=7, start_ns=10**15)
+    there = heard(room(talk, 2), affine(3.0), 45, name="helper-2", seed=8, start_ns=9 * NS)
+    t = 9 * NS + np.arange(45) * NS
+    mapping = TimeMapping("tic_sync", np.column_stack([t, t - 9 * NS + 3 * NS + 10**15]))
+    ids: dict[str, Any] = {"shared_session_id": "s"}
+    second = recorded(tmp_path, again, "aria", sync_role="server", **ids)
+    its = recorded(tmp_path, there, "aria", sync_role="client", time_mappings=(mapping,), **ids)
+    result = synchronize([server, client, second, its])
+    assert result.reference == "leader"
+    assert result.clocks["helper"].method == "sound"  # its notes fit both starts as well
+    assert "helper-2" in result.unsynced  # rather than at a wrong time
+    alone = synchronize([server, its])  # nothing tells of the second start but the sound
+    assert alone.clocks["helper-2"].method == "tic_sync"
+    (told,) = [w for w in alone.warnings if "no common sound" in w]
+    assert "'helper-2'" in told
+    assert "clap" in told
+
+
 def test_two_servers(session: list[Recording]) -> None:
     _, client, server, _ = session
     second = with_facts(client, sync_role="server", shared_session_id="x", time_mappings=())

@@ -8,6 +8,7 @@ start at the settled rate.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -38,6 +39,7 @@ KNOT_S = 60.0
 END_S = 180.0  # what the end rates are taken from
 RATE_SIGMA_PPM = 0.5
 LIMIT_NS = 3600 * NS_PER_S
+UTC_AGREES_S = 2.0
 APART_NS = 60 * NS_PER_S  # notes may begin before, and end after, the recording of the clock
 # One sigma that no average of notes can undercut: TICSync is stated below 1 ms, SubGHz below
 # 10 us; time code names frames of 1/30 s; UTC comes from a phone.
@@ -257,10 +259,20 @@ def mapping_of(recording: Recording, mode: SyncMode) -> TimeMapping | None:
     return next((m for m in recording.time_mappings if m.mode == mode and len(m.pairs)), None)
 
 
-def hardware_clock(reference: Recording, other: Recording) -> HardwareClock | str:
+def hardware_clock(
+    reference: Recording, other: Recording, rivals: Sequence[Recording] = ()
+) -> HardwareClock | str:
     """Return ``C_reference_other`` by hardware, or in words why there is none.
 
     Direct notes of the reference's clock come first; then clocks that both took notes of.
+
+    Parameters
+    ----------
+    reference, other
+        Whose clock, and who took notes.
+    rivals
+        All other recordings that gave the time. Glasses that restart count anew, often over the
+        same numbers: notes that may be of either start are worth nothing.
     """
     modes: tuple[tuple[SyncMode, str, str], ...] = (
         ("subghz", "broadcaster", "receiver"),
@@ -274,11 +286,10 @@ def hardware_clock(reference: Recording, other: Recording) -> HardwareClock | st
         elif not _same_session(reference, other):
             why.append("the shared session ids differ: the glasses were not recorded together")
         elif reference.sync_role == giver:
-            clock = fit_mapping(mapping, reference.id, other.id)
-            ours = clock and _of_this_take(clock, reference)
-            if ours:
-                return ours
-            why.append(_why_no_notes(clock, reference))
+            found = _of_reference(mapping, reference, other, rivals)
+            if isinstance(found, HardwareClock):
+                return found
+            why.append(found)
         else:
             why.append(f"'{reference.id}' is not the {giver} whose clock it noted")
     for common in ("subghz", "tic_sync", "timecode"):
@@ -288,10 +299,50 @@ def hardware_clock(reference: Recording, other: Recording) -> HardwareClock | st
     return why[-1]
 
 
-def _why_no_notes(clock: HardwareClock | None, giver: Recording) -> str:
+def _of_reference(
+    mapping: TimeMapping, reference: Recording, other: Recording, rivals: Sequence[Recording]
+) -> HardwareClock | str:
+    """Fit the notes that are of the reference's clock, or say why there are none."""
+    clock = fit_mapping(mapping, reference.id, other.id)
     if clock is None:
         return "its time mapping holds no usable note"
-    return f"it noted no time at which '{giver.id}' recorded: those glasses were restarted"
+    ours = _of_this_take(clock, reference)
+    if ours is None:
+        return f"it noted no time at which '{reference.id}' recorded: those glasses were restarted"
+    fitting = [r for r in rivals if r is not other and _may_be_of(ours, r)]
+    if not fitting or _told_by_utc(ours, other, reference, fitting):
+        return ours
+    names = ", ".join(f"'{r.id}'" for r in (reference, *fitting))
+    return (
+        f"the glasses that gave the time were restarted, and what it noted may be of any of these "
+        f"starts: {names}"
+    )
+
+
+def _may_be_of(clock: HardwareClock, giver: Recording) -> bool:
+    """Return whether the notes name times at which another recording that gave time ran, too."""
+    if not giver.tracks:
+        return False
+    return any(_shared_ns(m, giver) > 0 for m in clock.maps)
+
+
+def _told_by_utc(
+    clock: HardwareClock, other: Recording, reference: Recording, rivals: Sequence[Recording]
+) -> bool:
+    """Return whether wall-clock times fit the reference and none of its rivals."""
+    if not _utc_fits(clock, other, reference):
+        return False
+    return all(_utc_fits(clock, other, r) is False for r in rivals)
+
+
+def _utc_fits(clock: HardwareClock, other: Recording, giver: Recording) -> bool | None:
+    """Return whether both recordings' wall-clock times agree, if the notes are of this giver's."""
+    mine, its = giver.start_utc, other.start_utc
+    if mine is None or its is None:
+        return None
+    there = replace(clock.maps[0], limit_ns=None).apply(its.device_ns)
+    off_s = (its.utc_ns - mine.utc_ns - (there - mine.device_ns)) / NS_PER_S
+    return abs(off_s) < UTC_AGREES_S + 3 * float(np.hypot(mine.sigma_s, its.sigma_s))
 
 
 def _of_this_take(clock: HardwareClock, giver: Recording) -> HardwareClock | None:

@@ -28,20 +28,23 @@ from synorama.records import (
     RecordingClock,
     SyncResult,
 )
+from synorama.sync import pieces
 from synorama.sync.correlate import align
 from synorama.sync.graph import Solution
 from synorama.sync.hardware import HardwareClock, hardware_clock, utc_clock
 from synorama.sync.network import Hearing, Placement, contradiction_words, place
-from synorama.timebase import ClockMap
+from synorama.timebase import NS_PER_S, ClockMap
 
 __all__ = ["FARTHEST_M", "SESSION_CLOCK", "SPEED_OF_SOUND_M_S", "read_sound", "synchronize"]
 
 SESSION_CLOCK = "session"
+GIVERS = ("server", "broadcaster")
 SPEED_OF_SOUND_M_S = 343.0
 FARTHEST_M = 8.0  # two devices in one room
 TRAVEL_MS = 1000 * FARTHEST_M / SPEED_OF_SOUND_M_S
 PICTURE_SKEW_MS = 20.0
 DISAGREE_MS = TRAVEL_MS + 15.0  # hardware and sound differ by more: one of them is wrong
+UNHEARD_S = 30.0  # recorded side by side without a common sound: worth a word
 MANUAL_RATE_SIGMA_PPM = 50.0
 MANUAL_SIGMA_NS = 1e8
 Z95 = 1.96
@@ -87,8 +90,9 @@ def synchronize(
     _check_manual(manual, by_id, reference.id)
     session = _Session(reference, by_id, dict(sources or {}), warnings)
     # Those with hardware time first: the others are heard against them.
+    givers = [r for r in recordings if r is not reference and r.sync_role in GIVERS]
     hardware = {
-        r.id: hardware_clock(reference, r)
+        r.id: hardware_clock(reference, r, givers)
         for r in recordings
         if r is not reference and r.id not in manual
     }
@@ -142,7 +146,7 @@ def _check_manual(
 
 def _choose_reference(recordings: Sequence[Recording]) -> tuple[Recording, list[str]]:
     """Return the recording whose clock is the session's, and what is unusual about it."""
-    givers = [r for r in recordings if r.sync_role in ("server", "broadcaster")]
+    givers = [r for r in recordings if r.sync_role in GIVERS]
     takers = [r for r in recordings if r.sync_role in ("client", "receiver")]
     if len(givers) == 1:
         return givers[0], []
@@ -271,6 +275,7 @@ class _Session:
         evidence = align(mine, its)
         self.pairs += (evidence,)
         if not evidence.accepted:
+            self._warn_unheard(recording, evidence)
             return
         middle = np.array([np.mean(evidence.maps[0].range_ns)], np.int64)
         by_sound = evidence.maps[0].apply(middle)
@@ -280,6 +285,21 @@ class _Session:
             self.warnings.append(
                 f"'{recording.id}': hardware time and sound disagree by {off_ms:.0f} ms. Hardware "
                 "time was used; check on a clap or a flash which of them is right"
+            )
+
+    def _warn_unheard(self, recording: Recording, evidence: PairEvidence) -> None:
+        """Say that hardware time puts two recordings side by side that heard nothing in common."""
+        mine, its = _span_ns(self.reference), _span_ns(recording)
+        if mine is None or its is None:
+            return
+        begin, end = pieces.apply(self.clocks[recording.id].maps, np.array(its, np.int64))
+        together_s = float(min(end, mine[1]) - max(begin, mine[0])) / NS_PER_S
+        if together_s >= UNHEARD_S:
+            self.warnings.append(
+                f"'{recording.id}': hardware time says that it recorded beside "
+                f"'{self.reference.id}' for {together_s:.0f} s, but the two have no common sound "
+                f"(best score {evidence.score:.1f}, needs {evidence.score_needed:.1f}). If they "
+                "were in one room, these are not takes of one recording: check on a clap or a flash"
             )
 
     # --- sound ---
@@ -337,6 +357,11 @@ class _Session:
 
     def _read(self, name: str) -> MonoSound:
         return read_sound(self.by_id[name], self.sources.get(name), name=name)
+
+
+def _span_ns(recording: Recording) -> tuple[int, int] | None:
+    first, last = recording.first_ns, recording.last_ns
+    return None if first is None or last is None else (first, last)
 
 
 def read_sound(
