@@ -43,6 +43,7 @@ __all__ = ["FULL", "SMALL", "AriaCamera", "calibration", "write_glasses"]
 
 EXPOSURE_S = 0.004
 POOL = 4  # different pictures a camera shows in turn
+RGB_JITTER_NS = 3_000  # the other cameras have a common trigger, which has none
 IMAGE_DELAY_NS = 9_000_000  # from exposure to the time of arrival in the record
 GREY8, RGB8 = 1, 4  # pixel formats of VRS
 PCM_INT32 = 13  # sample format of VRS
@@ -125,8 +126,8 @@ def _sources(
 ) -> Iterator[Source]:
     for number, camera in enumerate(cameras):
         yield _camera(glasses, camera, number, shots.get(camera.name))
-    yield imu(glasses, "imu-right", "1202-1", 1000.0, _on_imu(moves, "imu-right"))
-    yield imu(glasses, "imu-left", "1202-2", 800.0, _on_imu(moves, "imu-left"))
+    yield imu(glasses, "imu-right", "1202-1", _on_imu(moves, "imu-right"))
+    yield imu(glasses, "imu-left", "1202-2", _on_imu(moves, "imu-left"))
     yield magnetometer(glasses, moves)
     yield barometer(glasses, moves)
     yield _microphones(glasses, sound)
@@ -174,7 +175,7 @@ def _tags(path: Path, glasses: Glasses, cameras: tuple[AriaCamera, ...]) -> dict
 
 def _camera(glasses: Glasses, camera: AriaCamera, number: int, shots: Shots | None) -> Source:
     stream = make_stream(glasses, layouts.CAMERA, camera.source, "+image/jpg")
-    times = times_ns(glasses, camera.name, camera.rate_hz, jitter_ns=3_000)
+    times = times_ns(glasses, camera.name, camera.rate_hz, jitter_ns=RGB_JITTER_NS * camera.colour)
     configuration = camera_configuration(
         glasses,
         camera_id=number,

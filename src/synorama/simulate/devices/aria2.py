@@ -99,8 +99,8 @@ def write_glasses2(
 def _sources(glasses: Glasses, sound: Sound, gop: int) -> Iterator[Source]:
     for number, camera in enumerate(CAMERAS):
         yield _camera(glasses, camera, (glasses.barcode or 0) + number, gop)
-    yield imu(glasses, "imu-left", "1202-1", 800.0)
-    yield imu(glasses, "imu-right", "1202-2", 800.0)
+    yield imu(glasses, "imu-left", "1202-1")
+    yield imu(glasses, "imu-right", "1202-2")
     yield magnetometer(glasses)
     yield barometer(glasses)
     yield _microphones(glasses, sound)

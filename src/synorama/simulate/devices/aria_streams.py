@@ -12,6 +12,7 @@ import numpy as np
 
 from synorama.simulate.clocks import randomness, sample_times_ns
 from synorama.simulate.devices import aria_layouts as layouts
+from synorama.simulate.devices.rhythm import rhythm_of, sensor_times_ns
 from synorama.simulate.formats.vrs_writer import Record, VrsStream, write_vrs
 from synorama.simulate.scene.trajectory import Motion
 from synorama.simulate.sound.plain import Hearing
@@ -159,7 +160,7 @@ def make_stream(
 
 
 def times_ns(glasses: Glasses, name: str, rate_hz: float, jitter_ns: float) -> Int64:
-    """Return when a sensor samples: regular from some moment of the first period on."""
+    """Return when a camera takes pictures: regular from some moment of the first period on."""
     rng = glasses.random(f"times {name}")
     first = glasses.start_ns + int(rng.uniform(0, NS_PER_S / rate_hz))
     times = sample_times_ns(first, rate_hz, 0, int(glasses.seconds * rate_hz))
@@ -191,12 +192,12 @@ def camera_configuration(
     }
 
 
-def _motion_configuration(glasses: Glasses, number: int, rate_hz: float) -> dict[str, Any]:
-    magnetic = number == 2
+def _motion_configuration(glasses: Glasses, name: str, number: int) -> dict[str, Any]:
+    magnetic = name == "mag"
     return {
         "stream_index": number,
         "device_id": number,
-        "nominal_rate": rate_hz,
+        "nominal_rate": rhythm_of(glasses, name).nominal_hz,
         "has_accelerometer": not magnetic,
         "has_gyroscope": not magnetic,
         "has_magnetometer": magnetic,
@@ -207,13 +208,11 @@ def _motion_configuration(glasses: Glasses, number: int, rate_hz: float) -> dict
     }
 
 
-def imu(
-    glasses: Glasses, name: str, source: str, rate_hz: float, moves: Moves | None = None
-) -> Source:
+def imu(glasses: Glasses, name: str, source: str, moves: Moves | None = None) -> Source:
     """Return one inertial unit; ``moves`` gives the motion of its own frame, if it is known."""
     stream = make_stream(glasses, layouts.MOTION, source)
-    times = times_ns(glasses, name, rate_hz, jitter_ns=1_000)
-    configuration = _motion_configuration(glasses, stream.instance - 1, rate_hz)
+    times = sensor_times_ns(glasses, name)
+    configuration = _motion_configuration(glasses, name, stream.instance - 1)
     truth = TrackTruth.of(times, source=source)
     records = _motion(glasses, name, stream, times, moves)
     return Source(stream, configuration, records, name, truth)
@@ -255,7 +254,7 @@ def _sways(t: Float64) -> tuple[Float64, Float64]:
 def magnetometer(glasses: Glasses, moves: Moves | None = None) -> Source:
     """Return the magnetometer."""
     stream = make_stream(glasses, layouts.MOTION, "1203-1")
-    times = times_ns(glasses, "mag", 10.0, jitter_ns=1_000)
+    times = sensor_times_ns(glasses, "mag")
     rng = glasses.random("mag")
     field = np.array(FIELD_UT) if moves is None else FIELD_UT @ moves(times).rotation
     columns = {
@@ -268,7 +267,7 @@ def magnetometer(glasses: Glasses, moves: Moves | None = None) -> Source:
         "gyroscope": 0.0,
         "magnetometer": field + rng.normal(0, 0.3, (len(times), 3)),
     }
-    configuration = _motion_configuration(glasses, 2, 10.0)
+    configuration = _motion_configuration(glasses, "mag", 2)
     records = packed(stream, layouts.MOTION, times, columns)
     return Source(stream, configuration, records, "mag", TrackTruth.of(times, source="1203-1"))
 
@@ -276,7 +275,7 @@ def magnetometer(glasses: Glasses, moves: Moves | None = None) -> Source:
 def barometer(glasses: Glasses, moves: Moves | None = None) -> Source:
     """Return the barometer."""
     stream = make_stream(glasses, layouts.BAROMETER, "247-1")
-    times = times_ns(glasses, "baro", 50.0, jitter_ns=20_000)
+    times = sensor_times_ns(glasses, "baro")
     noise = glasses.random("baro").normal(0, 1.5, len(times))
     noise -= 0.0 if moves is None else PA_A_METRE * moves(times).position_m[:, 2]
     columns = {
@@ -285,7 +284,11 @@ def barometer(glasses: Glasses, moves: Moves | None = None) -> Source:
         "pressure": PRESSURE_PA + noise,
         "altitude": ALTITUDE_M - noise / PA_A_METRE,
     }
-    configuration = {"stream_id": 1, "sample_rate": 50.0, "sensor_model_name": "simulated"}
+    configuration = {
+        "stream_id": 1,
+        "sample_rate": rhythm_of(glasses, "baro").nominal_hz,
+        "sensor_model_name": "simulated",
+    }
     records = packed(stream, layouts.BAROMETER, times, columns)
     return Source(stream, configuration, records, "baro", TrackTruth.of(times, source="247-1"))
 

@@ -46,7 +46,6 @@ MULTI_SLAM = "multi_slam"
 MAPPING = "vrs_to_multi_slam.json"
 UPLOADED_FROM = "/recordings"  # paths in the mapping are those of who asked for the services
 PICTURES_HZ = 10.0  # of the SLAM and eye cameras
-JITTER_NS = 3_000
 SERVICE_VERSION = "1.2.3"
 AWAY_M = 3.0  # most between the origins of room and services, along each axis
 
@@ -192,7 +191,7 @@ def _write_slam(
 ) -> SemiDense:
     graph_uid, count = asked
     folder.mkdir(parents=True)
-    frames = times_ns(item.glasses, "slam-left", PICTURES_HZ, jitter_ns=JITTER_NS)
+    frames = times_ns(item.glasses, "slam-left", PICTURES_HZ, jitter_ns=0.0)
     times_us = trajectory_times_us(estimate, frames)
     closed = closed_loop(estimate, times_us, graph_uid)
     write_table(folder / "closed_loop_trajectory.csv", closed)
@@ -230,7 +229,7 @@ def _slam_summary(closed: Mapping[str, Any]) -> dict[str, Any]:
 
 def _write_gaze(folder: Path, estimate: Estimate) -> None:
     folder.mkdir()
-    times = times_ns(estimate.glasses, "et", PICTURES_HZ, jitter_ns=JITTER_NS)
+    times = times_ns(estimate.glasses, "et", PICTURES_HZ, jitter_ns=0.0)
     write_table(folder / "general_eye_gaze.csv", eye_gaze(estimate, times))
     done = {"status": "SUCCESS", "message": ""}
     write_json(folder / "summary.json", {"GazeInference": done, "version": SERVICE_VERSION})
@@ -238,7 +237,7 @@ def _write_gaze(folder: Path, estimate: Estimate) -> None:
 
 def _write_hands(folder: Path, estimate: Estimate) -> None:
     folder.mkdir()
-    times = times_ns(estimate.glasses, "slam-left", PICTURES_HZ, jitter_ns=JITTER_NS)
+    times = times_ns(estimate.glasses, "slam-left", PICTURES_HZ, jitter_ns=0.0)
     results = hand_results(estimate, times)
     write_table(folder / "wrist_and_palm_poses.csv", wrist_and_palm(estimate, times))
     write_table(folder / "hand_tracking_results.csv", results)

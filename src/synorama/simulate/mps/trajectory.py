@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from synorama.simulate.devices.rhythm import sensor_times_ns
 from synorama.simulate.mps.estimate import Estimate, Wander, turn
 from synorama.simulate.mps.tables import columns_of
 from synorama.simulate.scene.trajectory import Motion
@@ -21,8 +22,6 @@ __all__ = ["closed_loop", "open_loop", "trajectory_times_us"]
 
 NS_PER_US = 1000
 BEGIN_US = 700_000  # the services are sure of nothing in the first moments
-STEP_US = 1000
-LATE_US, LATE_SHARE = 45, 0.23  # the IMU's times fall on a grid of its own
 UNSURE_ROWS = 101  # with half the quality, at the start
 VELOCITY_SIGMA_M_S, TURNING_SIGMA_RAD_S = 0.004, 0.003
 GRAVITY_M_S2 = (0.0, 0.0, -9.81)
@@ -35,11 +34,8 @@ ODOMETRY_SIGMA = (0.003, 0.003, 0.002)  # m/s, of the slow error of velocity
 
 def trajectory_times_us(estimate: Estimate, frames_ns: Int64) -> Int64:
     """Return the device times [us] at which poses are given: of the IMU and of each picture."""
-    glasses = estimate.glasses
-    rng = glasses.random("mps times")
-    first = glasses.start_ns // NS_PER_US + BEGIN_US
-    count = int(glasses.seconds * 1e6 - BEGIN_US) // STEP_US
-    grid = first + STEP_US * np.arange(count) + LATE_US * (rng.random(count) < LATE_SHARE)
+    measured = sensor_times_ns(estimate.glasses, "imu-right") // NS_PER_US
+    grid = measured[measured >= measured[0] + BEGIN_US]
     pictures = frames_ns // NS_PER_US
     pictures = pictures[(pictures > grid[0]) & (pictures < grid[-1])]
     return np.unique(np.concatenate([grid, pictures]))
