@@ -41,9 +41,12 @@ __all__ = [
     "RegistrationResult",
     "SampleTrack",
     "Samples",
+    "Segment",
+    "SpeakerCalibration",
     "SyncResult",
     "TimeMapping",
     "Track",
+    "Transcript",
     "UtcEstimate",
     "VideoTrack",
     "Word",
@@ -638,6 +641,48 @@ class SyncResult:
     loops: tuple[LoopClosure, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class SoundTravel:
+    """What a camera's clock is once the travel of sound is taken out of it, and how that is known.
+
+    Parameters
+    ----------
+    recording
+        Whose clock.
+    accepted, reason
+        Whether it is better than before, and why not, in words.
+    score, score_needed
+        How clearly wearers' speech is heard when it is expected, and the least that is accepted.
+    runner_up
+        Score of the best other clock, over the score: near 1 is ambiguous.
+    windows
+        How many windows of speech agree.
+    clock
+        The new clock; None if it was not accepted.
+    position_given
+        Whether somebody said where the camera stood, or sound alone had to tell.
+    position_m, position_sigma_m
+        Where sound says that it stood, ``(3,)`` in the world frame, and one sigma; NaN if it
+        does not.
+    window_times_ns, residuals_ns
+        ``(W,)`` session times of the windows, and what the clock leaves over.
+    """
+
+    recording: str
+    accepted: bool
+    reason: str
+    score: float = 0.0
+    score_needed: float = 0.0
+    runner_up: float = 0.0
+    windows: int = 0
+    clock: RecordingClock | None = None
+    position_given: bool = False
+    position_m: Float64 = field(default_factory=lambda: np.full(3, np.nan))
+    position_sigma_m: Float64 = field(default_factory=lambda: np.full(3, np.nan))
+    window_times_ns: Int64 = field(default_factory=lambda: np.zeros(0, np.int64))
+    residuals_ns: Float64 = field(default_factory=lambda: np.zeros(0))
+
+
 RegistrationStatus: TypeAlias = Literal["accepted", "ambiguous", "degenerate", "refused"]
 
 
@@ -748,6 +793,82 @@ class Word:
     device: str = ""
     timing_source: str = ""
     overlapped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Words that one person says in one breath.
+
+    ``words`` are positions in the transcript's words, in their order.
+    """
+
+    start_ns: int
+    end_ns: int
+    speaker: str | None
+    device: str
+    words: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SpeakerCalibration:
+    """What told apart the wearers of two devices.
+
+    Parameters
+    ----------
+    devices
+        The two, whose levels were compared.
+    learned
+        Whether the talk itself told the threshold; else it is assumed that both devices are
+        equally sensitive.
+    threshold_db
+        Level of the first over the second above which the first's wearer speaks.
+    separation_db, smaller_share
+        Between the middles of the two kinds of talk, and how much of it the rarer kind is.
+    offset_ms
+        How much later the second device heard the same, after sync; None where it could not be
+        told.
+    reason
+        In words for the operator.
+    """
+
+    devices: tuple[str, str]
+    learned: bool
+    threshold_db: float
+    separation_db: float
+    smaller_share: float
+    offset_ms: float | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """All that was said, and how it was found out.
+
+    Parameters
+    ----------
+    words
+        In order of their start; those without one come last.
+    language
+        ISO 639-1 code, empty where nothing was said.
+    language_probability
+        None where the language was given.
+    backend, model
+        What recognised it.
+    facts
+        Device, precision, and whatever else decided the result, as JSON-able values.
+    warnings
+        What the operator should know.
+    """
+
+    words: tuple[Word, ...]
+    segments: tuple[Segment, ...] = ()
+    language: str = ""
+    language_probability: float | None = None
+    backend: str = ""
+    model: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    calibrations: tuple[SpeakerCalibration, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 def _own_times(record: object, name: str, *, ordered: bool) -> None:

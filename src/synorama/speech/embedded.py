@@ -1,0 +1,168 @@
+"""Recognition by faster-whisper: no torch, runs anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from synorama.errors import MissingDependencyError, ModelDamagedError, ModelLanguageError
+from synorama.speech.backend import Spoken, SpokenWord
+from synorama.speech.models import FoundModel, Hardware, choose, find_model
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Float32 = NDArray[np.float32]
+
+__all__ = ["FasterWhisper"]
+
+SEED = 1
+VAD = {"threshold": 0.5, "min_silence_duration_ms": 300, "speech_pad_ms": 200}
+LEAST_LOG_PROBABILITY = -1.0  # with this much doubt ...
+MOST_SILENCE = 0.6  # ... and this probability that nobody speaks, nobody does
+
+
+class FasterWhisper:
+    """A Whisper model in CTranslate2.
+
+    Parameters
+    ----------
+    model
+        Name or folder, see `find_model`.
+    processor, precision
+        ``auto``, or what to use.
+    offline
+        Download nothing.
+    threads
+        Of the processor; 0 for as many as the library likes.
+
+    Raises
+    ------
+    MissingDependencyError
+        faster-whisper is not installed, the model is missing or damaged, or no such hardware.
+    """
+
+    name = "faster-whisper"
+
+    def __init__(
+        self,
+        model: str | None = None,
+        *,
+        processor: str = "auto",
+        precision: str = "auto",
+        offline: bool = False,
+        threads: int = 0,
+    ) -> None:
+        _check_installed()
+        self.hardware = choose(processor, precision)
+        self.found = find_model(model, self.hardware.processor, offline=offline)
+        self._model = _load(self.found, self.hardware, threads)
+
+    @property
+    def model(self) -> str:
+        """Name of the model."""
+        return self.found.name
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """All that decides the result for the same sound."""
+        from importlib.metadata import version
+
+        return {
+            "backend": self.name,
+            "version": version("faster-whisper"),
+            "model": self.found.name,
+            "model_digest": self.found.digest,
+            "device": self.hardware.processor,
+            "precision": self.hardware.precision,
+            "device_reason": self.hardware.reason,
+        }
+
+    def check_language(self, language: str) -> None:
+        """Raise `ModelLanguageError` where the model does not know the language."""
+        known = self._model.supported_languages
+        if language not in known:
+            hint = "known are: " + ", ".join(sorted(known))
+            if not self._model.model.is_multilingual:
+                hint = "take a model without '.en' in its name, such as 'small'"
+            raise ModelLanguageError(
+                f"the model '{self.model}' does not know the language '{language}'", hint=hint
+            )
+
+    def detect_language(self, samples: Float32) -> tuple[str, float]:
+        """Return the language of speech at 16 kHz and its probability."""
+        if not self._model.model.is_multilingual:
+            return "en", 1.0
+        found, probability, _ = self._model.detect_language(
+            samples, vad_filter=True, language_detection_segments=4
+        )
+        return str(found), float(probability)
+
+    def recognize(
+        self, samples: Float32, language: str, vocabulary: tuple[str, ...]
+    ) -> tuple[Spoken, ...]:
+        """Return what is said in ``(N,)`` samples at 16 kHz."""
+        import ctranslate2
+
+        ctranslate2.set_random_seed(SEED)  # where it has to guess it guesses the same again
+        segments, _ = self._model.transcribe(
+            samples,
+            language=language,
+            beam_size=5,
+            word_timestamps=True,
+            condition_on_previous_text=False,
+            hotwords=", ".join(vocabulary) or None,
+            vad_filter=True,
+            vad_parameters=VAD,
+        )
+        return tuple(_spoken(s.words) for s in segments if _is_speech(s) and s.words)
+
+
+def _check_installed() -> None:
+    try:
+        import faster_whisper  # noqa: F401
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"faster-whisper is needed to recognise speech and cannot be loaded: {error}",
+            hint="pip install 'synorama[speech]'",
+        ) from error
+
+
+def _load(found: FoundModel, hardware: Hardware, threads: int) -> Any:
+    from faster_whisper import WhisperModel
+
+    try:
+        return WhisperModel(
+            str(found.folder),
+            device=hardware.processor,
+            compute_type=hardware.precision,
+            cpu_threads=threads,
+            local_files_only=True,
+        )
+    except (RuntimeError, ValueError, OSError, KeyError) as error:
+        raise ModelDamagedError(
+            f"the model cannot be loaded: {error}",
+            path=found.folder,
+            hint="copy the whole folder again; it must be a model in CTranslate2's format",
+        ) from error
+    except Exception as error:  # the tokenizer's library raises bare Exception
+        raise ModelDamagedError(
+            f"the model's tokenizer cannot be loaded: {error}",
+            path=found.folder,
+            hint="copy the whole folder again",
+        ) from error
+
+
+def _is_speech(segment: Any) -> bool:
+    doubtful = segment.avg_logprob < LEAST_LOG_PROBABILITY
+    return not (doubtful and segment.no_speech_prob > MOST_SILENCE)
+
+
+def _spoken(words: Iterable[Any]) -> Spoken:
+    told = tuple(
+        SpokenWord(w.word, float(w.start), float(w.end), float(w.probability), "attention")
+        for w in words
+    )
+    return Spoken(told[0].start_s, told[-1].end_s, told)

@@ -1,0 +1,139 @@
+"""Who said each word: the wearer whose device heard it nearest, or nobody who wears one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from synorama.speech.gate import others_talk
+from synorama.speech.heard import HeardWord
+from synorama.speech.levels import Divide, Levels
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Bool = NDArray[np.bool_]
+
+__all__ = ["Attribution"]
+
+BIAS = 0.4  # of half the separation: a device keeps its words this far beyond the threshold
+NEAR_MIDDLE = 0.7  # of half the separation: as near to it a bystander may be
+FAR_BELOW_DB = 8.0  # a bystander is this much lower on every device than its wearer
+UNCLEAR_DB = 2.0  # where nothing was learned, levels as near as this tell nothing
+SURE = 0.5  # of half the separation: words whose wearer is beyond doubt
+ENOUGH_WORDS = 5
+OVERLAPPED_SHARE = 0.3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Attribution:
+    """All that tells who said a word.
+
+    Parameters
+    ----------
+    levels, divides
+        How loud each device heard it, and where that divides.
+    shifts_ns
+        By device: what is added to its session times before levels are compared.
+    """
+
+    levels: Levels
+    divides: Mapping[tuple[int, int], Divide]
+    shifts_ns: Mapping[str, int]
+
+    def attribute(self, words: Sequence[HeardWord]) -> list[HeardWord]:
+        """Name the speaker of each word, and leave out what a device heard of other wearers.
+
+        A word that is left out was said into another device, which has heard it better.
+        """
+        own_db = self._own_levels(words)
+        return [told for word in words if (told := self._told(word, own_db)) is not None]
+
+    def _told(self, word: HeardWord, own_db: Mapping[int, float]) -> HeardWord | None:
+        device = self.levels.devices.index(word.device)
+        margins = self._margins(device, self._frames(word))
+        if not margins:
+            return word  # nobody else recorded then, and one device alone does not tell
+        margin, divide = min(margins, key=lambda m: m[0])
+        if self._by_nobody(word, margin, divide, own_db):
+            return word
+        if margin < -(BIAS * divide.separation_db / 2 if divide.learned else 0.0):
+            return None
+        return replace(word, speaker=word.device)
+
+    def nearer(self, one: HeardWord, other: HeardWord) -> bool:
+        """Tell whether the first of two devices that heard a word is the nearer one."""
+        a, b = (self.levels.devices.index(word.device) for word in (one, other))
+        frames = self._frames(one if one.timed_by == "pocketsphinx" else other)
+        return self._margin(a, b, frames)[0] > 0
+
+    def _frames(self, word: HeardWord) -> slice:
+        shift = self.shifts_ns.get(word.device, 0)
+        return self.levels.span(word.start_ns + shift, word.end_ns + shift)
+
+    def _margins(self, device: int, frames: slice) -> list[tuple[float, Divide]]:
+        """Return how far beyond each threshold [dB] the device's wearer is heard."""
+        others = (d for d in range(len(self.levels.devices)) if d != device)
+        margins = [self._margin(device, other, frames) for other in others]
+        return [m for m in margins if np.isfinite(m[0])]
+
+    def _margin(self, device: int, other: int, frames: slice) -> tuple[float, Divide]:
+        a, b = min(device, other), max(device, other)
+        divide = self.divides[a, b]
+        beyond = self.levels.ratio_db(a, b, frames) - divide.threshold_db
+        return (beyond if device == a else -beyond), divide
+
+    def _by_nobody(
+        self, word: HeardWord, margin: float, divide: Divide, own_db: Mapping[int, float]
+    ) -> bool:
+        if not divide.learned:
+            return abs(margin) < UNCLEAR_DB
+        if abs(margin) > NEAR_MIDDLE * divide.separation_db / 2:
+            return False
+        frames = self._frames(word)
+        return len(own_db) > 1 and all(
+            self._level_db(device, frames) < usual - FAR_BELOW_DB
+            for device, usual in own_db.items()
+        )
+
+    def _own_levels(self, words: Sequence[HeardWord]) -> dict[int, float]:
+        """Return by device how loud it usually hears its wearer [dB]."""
+        heard: dict[int, list[float]] = {}
+        for word in words:
+            device, frames = self.levels.devices.index(word.device), self._frames(word)
+            margins = self._margins(device, frames)
+            if margins and all(m > SURE * d.separation_db / 2 for m, d in margins):
+                heard.setdefault(device, []).append(self._level_db(device, frames))
+        return {d: float(np.median(v)) for d, v in heard.items() if len(v) >= ENOUGH_WORDS}
+
+    def _level_db(self, device: int, frames: slice) -> float:
+        power = self.levels.power[device, frames]
+        known = power[np.isfinite(power)]
+        return float(10 * np.log10(known.mean())) if len(known) else float("-inf")
+
+    def flag_overlaps(self, words: Sequence[HeardWord]) -> list[HeardWord]:
+        """Mark the words during which somebody else speaks, too."""
+        others = {
+            name: others_talk(self.levels, self.divides, k)
+            for k, name in enumerate(self.levels.devices)
+        }
+        return [
+            replace(w, overlapped=_spoken_into(w, words) or self._talked_over(w, others))
+            for w in words
+        ]
+
+    def _talked_over(self, word: HeardWord, others: Mapping[str, Bool]) -> bool:
+        part = others[word.device][self._frames(word)]
+        return word.speaker is not None and bool(len(part)) and part.mean() > OVERLAPPED_SHARE
+
+
+def _spoken_into(word: HeardWord, words: Sequence[HeardWord]) -> bool:
+    return any(
+        other.speaker != word.speaker
+        and other.start_ns < word.end_ns
+        and other.end_ns > word.start_ns
+        for other in words
+    )
