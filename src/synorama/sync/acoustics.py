@@ -1,0 +1,387 @@
+"""Clocks of cameras with the travel of sound taken out.
+
+Sound says when it reached two microphones, and takes 2.9 ms for each metre: two clocks that agree
+on a clap may be a room's length apart. Where the wearers' trajectories are known, their own speech
+tells the difference: it leaves the mouth at a known place, at a time that their own glasses hear,
+and reaches the camera after a way that changes as they walk. All windows of all wearers together
+have one answer to where the camera stands and what its clock is.
+
+`synorama.sync.own_voice` finds the windows, `synorama.sync.travel_rows` correlates them,
+`synorama.sync.travel_search` finds where to begin, `synorama.sync.travel_fit` solves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from synorama.media.audio import MonoSound
+from synorama.records import RecordingClock, SoundTravel
+from synorama.sync import pieces
+from synorama.sync.own_voice import Speech, Talker, own_speech
+from synorama.sync.pieces import Pieces
+from synorama.sync.travel_fit import Before, Fit, Model, fit
+from synorama.sync.travel_rows import Rows, correlate_speech
+from synorama.sync.travel_search import Start, room_grid, starts
+from synorama.timebase import NS_PER_S, ClockMap
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Float64 = NDArray[np.float64]
+    Int64 = NDArray[np.int64]
+
+__all__ = ["SPEED_OF_SOUND_M_S", "Place", "Speech", "Talker", "own_speech", "refine_camera"]
+
+SPEED_OF_SOUND_M_S = 343.0
+LEAST_WINDOWS = 24
+LEAST_STAYS = 4
+RIVAL = 0.85  # of the best score: another clock that good cannot be ruled out
+WIDEST_S = 2e-3  # by how much rivals may differ; an interval that holds them all is of no use
+SAME_CLOCK_S = 5e-4
+KNOWN_M = 0.5  # a position that is known so well is known
+EARLIER_S = (5e-4, 1e-3, 1.5e-3, 2e-3, 2.5e-3)
+EARLIER_OF = 3  # solutions may be echoes': what is so much earlier is tried too
+MICROPHONE_M = 0.03  # from the camera's middle to its microphone, one sigma along each axis
+SPREAD_M = (4.0, 4.0, 0.7)  # of a camera that stands somewhere in the room, around the mouths
+DRIFT_SIGMA = 100e-6  # of cameras' crystals
+SAME_DRIFT_SIGMA = 2e-6  # from one segment of a recording to the next
+BENDS_FROM_S, KNOT_S = 150.0, 60.0
+Z95 = 1.96
+SIGMA_FACTOR = 1.3
+FLOOR_MS = 0.03
+UNKNOWN_FLOOR_MS = 1.0  # nobody measured where the camera stands: nothing below is claimed
+RATE_SIGMA_PPM = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """How to look, and what to ask of what is found.
+
+    Steps of lags, number of tilts and of starts, how good the best of them will be, and the score
+    that is needed. Sound of another session reaches 0.03.
+    """
+
+    step_s: float
+    slopes: int
+    starts: int
+    within_s: float
+    score_needed: float
+
+
+KNOWN = _Search(2.5e-4, 21, 12, 5e-4, 0.5)
+UNKNOWN = _Search(5e-4, 11, 60, 1e-3, 1.0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Place:
+    """Where a camera stands that does not move: ``(3,)`` [m] in the world frame, and how surely.
+
+    ``covariance_m2`` is ``(3, 3)``.
+    """
+
+    position_m: Float64
+    covariance_m2: Float64
+
+
+def refine_camera(
+    speech: Speech,
+    camera: MonoSound,
+    clock: RecordingClock,
+    place: Place | None,
+    *,
+    speed_m_s: float = SPEED_OF_SOUND_M_S,
+) -> SoundTravel:
+    """Find a camera's clock from the wearers' own speech and the ways that it took.
+
+    Parameters
+    ----------
+    speech
+        What the wearers said, from `own_speech`.
+    camera
+        What the camera heard, on its own clock.
+    clock
+        Its clock as sound alone has it: off by what sound travels, 40 ms at most.
+    place
+        Where it stands, as far as that is known; None if nobody knows.
+    speed_m_s
+        Of sound: 343 at 20 degrees, 0.6 more for each degree.
+
+    Returns
+    -------
+    SoundTravel
+        Not accepted where speech is too rare, too faint, or fits several clocks: then the old
+        clock and its interval stand.
+    """
+    task = _Task(camera.name, place, len(speech.talkers))
+    rough = _straightened(clock.maps)
+    rows = correlate_speech(speech, camera, rough)
+    sigmas = np.array([t.clock_sigma_s for t in speech.talkers])
+    before = _before(rows, rough, place, sigmas, speed_m_s)
+    solved: dict[int, _Solved] = {}
+    for k in sorted(range(len(rough)), key=lambda k: _length_ns(rough[k]), reverse=True):
+        found = _solve(_rows_of(rows, rough, k), before)
+        if isinstance(found, str):
+            return task.refused(found, *solved.values())
+        if found.doubt:
+            return task.refused(found.doubt, found)
+        solved[k] = found
+        before = _after(before, found.fit)
+    return task.accepted(clock, rough, [solved[k] for k in range(len(rough))])
+
+
+# --- before ----------------------------------------------------------------------------------
+
+
+def _straightened(maps: Pieces) -> Pieces:
+    """Return the clock without bends: these follow people who walk as well as the crystal."""
+    rate = 1 + _slope(max(maps, key=_length_ns))
+    return tuple(_straight(m, rate) for m in maps)
+
+
+def _straight(clock: ClockMap, rate: float) -> ClockMap:
+    first, last = clock.range_ns
+    ends = pieces.apply([clock], np.array([first, last], np.int64))
+    middle = (first + last) // 2
+    knot = np.array([[middle, ends[0] + (ends[1] - ends[0]) // 2]], np.int64)
+    return replace(clock, knots=knot, rate_before=rate, rate_after=rate, valid_ns=(first, last))
+
+
+def _length_ns(clock: ClockMap) -> int:
+    return clock.range_ns[1] - clock.range_ns[0]
+
+
+def _slope(clock: ClockMap) -> float:
+    """Return the rate of the session clock against the camera's, less one, over all."""
+    first, last = clock.range_ns
+    ends = pieces.apply([clock], np.array([first, last], np.int64))
+    return float(ends[1] - ends[0] - (last - first)) / max(last - first, 1)
+
+
+def _before(
+    rows: Rows, rough: Pieces, place: Place | None, sigmas: Float64, speed_m_s: float
+) -> Before:
+    if place is None:
+        middle = rows.mouth_m.mean(axis=0) if rows.count else np.zeros(3)
+        covariance = np.diag(np.square(SPREAD_M))
+    else:
+        middle = np.asarray(place.position_m, np.float64)
+        covariance = place.covariance_m2 + MICROPHONE_M**2 * np.eye(3)
+    return Before(middle, covariance, _slope(rough[0]), DRIFT_SIGMA, sigmas, speed_m_s)
+
+
+def _after(before: Before, found: Fit) -> Before:
+    """Return what is known once one segment is solved: the others have the same place and rate."""
+    ends = found.model.knots_s[[0, -1]]
+    slope = float(np.diff(found.clock_error_s(ends))[0] / (ends[1] - ends[0]))
+    return replace(
+        before,
+        place_m=found.place_m,
+        covariance_m2=found.place_covariance_m2,
+        slope=slope,
+        slope_sigma=SAME_DRIFT_SIGMA,
+    )
+
+
+def _rows_of(rows: Rows, rough: Pieces, number: int) -> Rows:
+    if len(rough) == 1:
+        return rows
+    first, last = (int(t) for t in pieces.apply([rough[number]], np.array(rough[number].range_ns)))
+    return rows.within(first, last)
+
+
+# --- solving ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Solved:
+    """The best solution, how good the best other clock is over it, and how far rivals are off."""
+
+    fit: Fit
+    runner_up: float
+    rivals_s: float
+    score_needed: float
+
+    @property
+    def score(self) -> float:
+        return self.fit.score
+
+    @property
+    def doubt(self) -> str:
+        """Why it cannot be trusted; empty if it can."""
+        if self.score < self.score_needed:
+            return (
+                "wearers' speech is not heard clearly enough when it is expected "
+                f"(score {self.score:.2f}, needs {self.score_needed:.2f})"
+            )
+        if self.rivals_s > WIDEST_S:
+            return f"wearers' speech fits clocks that are {1e3 * self.rivals_s:.1f} ms apart"
+        return ""
+
+
+def _solve(rows: Rows, before: Before) -> _Solved | str:
+    """Solve for one segment; say in words why there is nothing to solve."""
+    if rows.count < LEAST_WINDOWS or rows.stays < LEAST_STAYS:
+        return (
+            f"it heard only {rows.count} windows of wearers' own speech, from {rows.stays} places; "
+            f"{LEAST_WINDOWS} and {LEAST_STAYS} are needed"
+        )
+    model = Model.of(rows, _knots(rows.times_s), before)
+    best, *others = _fits(model)
+    clock = best.clock_error_s(model.knots_s)
+    apart = np.array([np.abs(f.clock_error_s(model.knots_s) - clock).max() for f in others])
+    share = np.array([f.score for f in others]) / max(best.score, 1e-9)
+    return _Solved(
+        best,
+        float(share[apart > SAME_CLOCK_S].max(initial=0.0)),
+        float(apart[share > RIVAL].max(initial=0.0)),
+        _search(before).score_needed,
+    )
+
+
+def _search(before: Before) -> _Search:
+    known = float(np.trace(before.covariance_m2)) < KNOWN_M**2
+    return KNOWN if known else UNKNOWN
+
+
+def _fits(model: Model) -> list[Fit]:
+    """Return solutions from all starts, best first."""
+    rows, before = model.rows, model.before
+    search = _search(before)
+    known = search is KNOWN
+    places = before.place_m[np.newaxis] if known else room_grid(rows)
+    first = [
+        fit(model, s, within_s=search.within_s)
+        for s in starts(
+            rows, places, before.speed_m_s,
+            step_s=search.step_s, slopes=search.slopes, most=search.starts,
+        )
+    ]  # fmt: skip
+    first.sort(key=lambda f: -f.score)
+    earlier = [
+        fit(model, s, within_s=EARLIER_S[0])
+        for f in first[:EARLIER_OF]
+        for s in _earlier(f, before.place_m if known else f.place_m)
+    ]
+    return sorted([*first, *earlier], key=lambda f: -f.score)
+
+
+def _earlier(found: Fit, place_m: Float64) -> Iterator[Start]:
+    """Yield starts before a solution, which may be an echo's."""
+    ends = found.model.knots_s[[0, -1]]
+    error = found.clock_error_s(ends)
+    slope = float((error[1] - error[0]) / (ends[1] - ends[0]))
+    for earlier in EARLIER_S:
+        middle = found.clock_error_s(np.array([found.model.rows.times_s.mean()]))
+        yield Start(float(middle[0]) - earlier, slope, place_m)
+
+
+def _knots(times_s: Float64) -> Float64:
+    first, last = float(times_s.min()), float(times_s.max())
+    bends = last - first > BENDS_FROM_S
+    return np.linspace(first, last, round((last - first) / KNOT_S) + 1 if bends else 2)
+
+
+# --- the result ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """Whose clock, and what was given."""
+
+    name: str
+    place: Place | None
+    talkers: int
+
+    def refused(self, reason: str, *solved: _Solved) -> SoundTravel:
+        worst = min(solved, key=lambda s: s.score, default=None)
+        return SoundTravel(
+            self.name,
+            False,
+            reason,
+            worst.score if worst else 0.0,
+            worst.score_needed if worst else 0.0,
+            worst.runner_up if worst else 0.0,
+            position_given=self.place is not None,
+        )
+
+    def accepted(
+        self, clock: RecordingClock, rough: Pieces, solved: Sequence[_Solved]
+    ) -> SoundTravel:
+        windows = sum(s.fit.windows for s in solved)
+        interval_ms = max(self._interval_ms(r, s) for r, s in zip(rough, solved, strict=True))
+        maps = tuple(_corrected(r, s.fit) for r, s in zip(rough, solved, strict=True))
+        times, left = zip(*(_residuals(s.fit) for s in solved), strict=True)
+        known = "known" if self.place is not None else "found by sound"
+        last = solved[-1].fit
+        refined = RecordingClock(
+            self.name,
+            maps,
+            clock.method,
+            interval_ms,
+            clock.p_match,
+            max(m.residual_rms_ns for m in maps),
+            f"{windows} windows, positions {known}",
+        )
+        return SoundTravel(
+            self.name,
+            True,
+            "accepted",
+            min(s.score for s in solved),
+            max(s.score_needed for s in solved),
+            max(s.runner_up for s in solved),
+            windows,
+            refined,
+            self.place is not None,
+            last.place_m,
+            np.sqrt(np.diag(last.place_covariance_m2)),
+            np.concatenate(times),
+            np.concatenate(left),
+        )
+
+    def _interval_ms(self, rough: ClockMap, solved: _Solved) -> float:
+        floor = FLOOR_MS if self.place is not None else UNKNOWN_FLOOR_MS
+        ends = _ends_s(rough, solved.fit.model.rows)
+        sigma_s = SIGMA_FACTOR * float(solved.fit.clock_sigma_s(ends).max())
+        return max(FLOOR_MS + 1e3 * (Z95 * sigma_s + solved.rivals_s), floor)
+
+
+def _ends_s(rough: ClockMap, rows: Rows) -> Float64:
+    """Return the ends of a segment and its middle in the time of the rows."""
+    first, last = rough.range_ns
+    at = np.array([first, (first + last) // 2, last], np.int64)
+    return np.asarray((pieces.apply([rough], at) - rows.origin_ns) / NS_PER_S)
+
+
+def _corrected(rough: ClockMap, found: Fit) -> ClockMap:
+    """Return the clock without its error: a line, or one that bends at the knots."""
+    rows = found.model.rows
+    first, last = rough.range_ns
+    bends_ns = rows.origin_ns + np.rint(found.model.knots_s[1:-1] * NS_PER_S).astype(np.int64)
+    bends = rough.inverse().apply(bends_ns)
+    at = np.array([first, *bends[(bends > first) & (bends < last)], last], np.int64)
+    early = pieces.apply([rough], at)
+    error = found.clock_error_s((early - rows.origin_ns) / NS_PER_S)
+    right = early - np.rint(error * NS_PER_S).astype(np.int64)
+    rates = np.diff(right) / np.diff(at)
+    sigma_s = float(found.clock_sigma_s(_ends_s(rough, rows)).max())
+    left = found.residuals_s[np.isfinite(found.residuals_s)]
+    return replace(
+        rough,
+        knots=np.column_stack([at, right]),
+        rate_before=float(rates[0]),
+        rate_after=float(rates[-1]),
+        sigma_ns=SIGMA_FACTOR * sigma_s * NS_PER_S,
+        residual_rms_ns=float(np.sqrt(np.mean(left**2))) * NS_PER_S if len(left) else 0.0,
+        rate_sigma_ppm=RATE_SIGMA_PPM,
+    )
+
+
+def _residuals(found: Fit) -> tuple[Int64, Float64]:
+    heard = np.isfinite(found.residuals_s)
+    rows = found.model.rows
+    times = rows.origin_ns + np.rint(rows.times_s[heard] * NS_PER_S).astype(np.int64)
+    return times, found.residuals_s[heard] * NS_PER_S

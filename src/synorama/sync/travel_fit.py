@@ -1,0 +1,244 @@
+"""From a start to the clock: peaks near what is expected, ever nearer, by least squares.
+
+What is unknown is solved for at once: the error of the camera's rough clock (a line, or a line
+that bends slowly), the camera's place, the clocks of the glasses, the speed of sound. What is known
+of each beforehand holds it as far as it is known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from synorama.sync.travel_rows import Rows
+from synorama.sync.travel_search import Start
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Float64 = NDArray[np.float64]
+
+__all__ = ["Before", "Fit", "Model", "fit"]
+
+SPEED_SIGMA = 0.006  # of the speed of sound: indoors it is known to 3.5 degrees
+LEVEL_SIGMA_S = 0.1  # of the whole error: that it is no more than a room is long
+BEND_SIGMA_S = 20e-6  # of a clock's line from one knot to the next but one
+NARROWING_S = (1e-3, 7e-4, 5e-4, 2.5e-4, 1.5e-4)
+ROUNDS = 4
+LARGEST_STEP_M = 0.5
+HUBER = 1.5
+STANDS_OUT, CLEAR = 3.0, 9.0  # heights of peaks: from where they count, and count fully
+BEFORE_S = (-3e-3, -3e-4)
+STANDS_OUT_BEFORE, EARLY_SHARE = 4.0, 0.7
+EXACT_S = 1.25e-4  # how near a peak must be to count as heard
+STAY_FLOOR_S = 2e-5  # what one stay is worth at best
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Before:
+    """What is known beforehand.
+
+    Parameters
+    ----------
+    place_m, covariance_m2
+        Of the camera's microphone, ``(3,)`` and ``(3, 3)``.
+    slope, slope_sigma
+        Of the error of the rough clock.
+    talker_sigma_s
+        ``(T,)`` of the clocks of the glasses.
+    speed_m_s
+        Of sound.
+    """
+
+    place_m: Float64
+    covariance_m2: Float64
+    slope: float
+    slope_sigma: float
+    talker_sigma_s: Float64
+    speed_m_s: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Model:
+    """What is expected of each window, and what is known beforehand, as linear algebra.
+
+    The unknowns in their order: error of the rough clock at each knot [s]; place [m]; error of each
+    talker's clock [s]; by how much sound is slower than thought, as a share.
+    """
+
+    rows: Rows
+    knots_s: Float64
+    before: Before
+    mean: Float64
+    information: Float64
+
+    @classmethod
+    def of(cls, rows: Rows, knots_s: Float64, before: Before) -> Model:
+        """Put together what is known."""
+        knots, talkers = len(knots_s), len(before.talker_sigma_s)
+        size = knots + 3 + talkers + 1
+        information = np.zeros((size, size))
+        information[:knots, :knots] = _clock_information(knots_s, before.slope_sigma)
+        place = slice(knots, knots + 3)
+        information[place, place] = np.linalg.inv(before.covariance_m2)
+        rest = np.concatenate([np.maximum(before.talker_sigma_s, 1e-7), [SPEED_SIGMA]])
+        information[knots + 3 :, knots + 3 :] = np.diag(rest**-2)
+        mean = np.zeros(size)
+        mean[:knots] = before.slope * (knots_s - knots_s.mean())
+        mean[place] = before.place_m
+        return cls(rows, knots_s, before, mean, information)
+
+    def begin(self, start: Start) -> Float64:
+        """Return the unknowns at a start."""
+        x = self.mean.copy()
+        knots = len(self.knots_s)
+        x[:knots] = start.offset_s + start.slope * (self.knots_s - self.rows.times_s.mean())
+        x[knots : knots + 3] = start.place_m
+        return x
+
+    def expected_s(self, x: Float64) -> Float64:
+        """Return the lag of each window."""
+        knots = len(self.knots_s)
+        travel = self.rows.travel_s(x[knots : knots + 3], self.before.speed_m_s)
+        late = np.asarray(x[knots + 3 : -1])[self.rows.talker]
+        return np.asarray(
+            self.clock_at(self.rows.times_s) @ x[:knots] + travel * (1 + x[-1]) + late
+        )
+
+    def slopes(self, x: Float64) -> Float64:
+        """Return how the lags change with the unknowns, ``(R, N)``."""
+        knots = len(self.knots_s)
+        away = x[knots : knots + 3] - self.rows.mouth_m
+        way = np.maximum(np.linalg.norm(away, axis=1, keepdims=True), 0.05)
+        talkers = np.eye(len(self.before.talker_sigma_s))[self.rows.talker]
+        travel = self.rows.travel_s(x[knots : knots + 3], self.before.speed_m_s)
+        clock = self.clock_at(self.rows.times_s)
+        return np.column_stack([clock, away / way / self.before.speed_m_s, talkers, travel])
+
+    def clock_at(self, t_s: Float64) -> Float64:
+        """Return the weights of the knots at given times, ``(N, K)``; beyond the ends a line."""
+        k = np.clip(np.searchsorted(self.knots_s, t_s, side="right") - 1, 0, len(self.knots_s) - 2)
+        share = (t_s - self.knots_s[k]) / (self.knots_s[k + 1] - self.knots_s[k])
+        weights = np.zeros((len(t_s), len(self.knots_s)))
+        row = np.arange(len(t_s))
+        weights[row, k], weights[row, k + 1] = 1 - share, share
+        return weights
+
+
+def _clock_information(knots_s: Float64, slope_sigma: float) -> Float64:
+    """Return what is known of a clock's error: its slope, roughly, and that it hardly bends."""
+    count, span = len(knots_s), float(knots_s[-1] - knots_s[0])
+    slope = (np.eye(count)[-1] - np.eye(count)[0]) / span / slope_sigma
+    bends = np.diff(np.eye(count), 2, axis=0) / BEND_SIGMA_S
+    level = np.full(count, 1 / count / LEVEL_SIGMA_S)
+    rows = np.vstack([level, slope, bends])
+    return np.asarray(rows.T @ rows)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fit:
+    """A solution.
+
+    Parameters
+    ----------
+    model
+        What it solves.
+    x
+        The unknowns.
+    score
+        How clearly the windows are heard when they are expected, less what it takes to believe
+        it, for each window; from 0 to 6.
+    covariance
+        Of the unknowns.
+    residuals_s
+        ``(R,)`` what is left, of windows that are heard when they are expected; NaN of others.
+    """
+
+    model: Model
+    x: Float64
+    score: float
+    covariance: Float64
+    residuals_s: Float64
+
+    @property
+    def place_m(self) -> Float64:
+        """Where the camera is."""
+        knots = len(self.model.knots_s)
+        return np.asarray(self.x[knots : knots + 3])
+
+    @property
+    def place_covariance_m2(self) -> Float64:
+        """How surely."""
+        knots = len(self.model.knots_s)
+        return np.asarray(self.covariance[knots : knots + 3, knots : knots + 3])
+
+    @property
+    def windows(self) -> int:
+        """How many windows are heard when they are expected."""
+        return int(np.isfinite(self.residuals_s).sum())
+
+    def clock_error_s(self, t_s: Float64) -> Float64:
+        """Return the error of the rough clock at times of the rows."""
+        return np.asarray(self.model.clock_at(t_s) @ self.x[: len(self.model.knots_s)])
+
+    def clock_sigma_s(self, t_s: Float64) -> Float64:
+        """Return one sigma of that."""
+        knots = len(self.model.knots_s)
+        weights = self.model.clock_at(t_s)
+        variance = np.einsum("ij,jk,ik->i", weights, self.covariance[:knots, :knots], weights)
+        return np.asarray(np.sqrt(variance))
+
+
+def fit(model: Model, start: Start, *, within_s: float) -> Fit:
+    """Solve from a start on that is right to within some time."""
+    x = model.begin(start)
+    for near in (n for n in NARROWING_S if n <= within_s):
+        for _ in range(ROUNDS):
+            x = _step(model, x, near)
+    expected = model.expected_s(x)
+    lag, height = model.rows.peaks(expected, EXACT_S)
+    residuals = np.where(height > STANDS_OUT, lag - expected, np.nan)
+    return Fit(model, x, _score(model, x, height), _covariance(model, x, residuals), residuals)
+
+
+def _score(model: Model, x: Float64, height: Float64) -> float:
+    """Tell how good a solution is: what is heard when expected, less what is heard just before.
+
+    An echo is as consistent as direct sound: it is direct sound of the camera's image in a wall.
+    But before direct sound there is nothing.
+    """
+    before = model.rows.highest(model.expected_s(x), *BEFORE_S)
+    heard = np.clip(height - STANDS_OUT, 0, CLEAR - STANDS_OUT)
+    heard_before = np.clip(before - STANDS_OUT_BEFORE, 0, CLEAR - STANDS_OUT)
+    off = x - model.mean
+    beyond_belief = 0.5 * float(off @ model.information @ off)
+    return float(heard.sum() - EARLY_SHARE * heard_before.sum() - beyond_belief) / len(heard)
+
+
+def _step(model: Model, x: Float64, near_s: float) -> Float64:
+    """Return the unknowns after one step of robust least squares."""
+    lag, height = model.rows.peaks(model.expected_s(x), near_s)
+    off, sigma = lag - model.expected_s(x), near_s / 2
+    weight = np.clip((height - STANDS_OUT) / (CLEAR - STANDS_OUT), 0, 1) / sigma**2
+    weight *= np.minimum(1, HUBER * sigma / np.maximum(np.abs(off), 1e-9))
+    slopes = model.slopes(x)
+    normal = (slopes * weight[:, np.newaxis]).T @ slopes + model.information
+    pull = slopes.T @ (weight * off) + model.information @ (model.mean - x)
+    step = np.linalg.solve(normal, pull)
+    knots = len(model.knots_s)
+    moved = float(np.linalg.norm(step[knots : knots + 3]))
+    return np.asarray(x + step * min(1.0, LARGEST_STEP_M / max(moved, 1e-9)))
+
+
+def _covariance(model: Model, x: Float64, residuals: Float64) -> Float64:
+    """Return the covariance of the unknowns, each stay at one place counting once."""
+    heard = np.isfinite(residuals)
+    stays = [heard & (model.rows.stay == k) for k in np.unique(model.rows.stay[heard])]
+    slopes = model.slopes(x)
+    rows = np.array([slopes[m].mean(axis=0) for m in stays]).reshape(-1, len(x))
+    left = np.array([residuals[m].mean() for m in stays])
+    sigma = max(float(1.4826 * np.median(np.abs(left))) if len(left) else 0.0, STAY_FLOOR_S)
+    information = rows.T @ rows / sigma**2 + model.information
+    return np.asarray(np.linalg.inv(information))
