@@ -36,6 +36,18 @@ def simulate(
         str, typer.Option("--mps", help="shared, separate, leader-only or none.")
     ] = "shared",
     scan: Annotated[str, typer.Option("--scan", help="stations, handheld or none.")] = "stations",
+    contrast: Annotated[
+        float, typer.Option("--contrast", help="Of the room's textures, 1 to 0.")
+    ] = 1.0,
+    moved: Annotated[
+        float, typer.Option("--moved", help="Share of things moved since the scan.")
+    ] = 0.15,
+    coverage: Annotated[
+        float, typer.Option("--coverage", help="Share of the scan that is there.")
+    ] = 1.0,
+    wander: Annotated[
+        float, typer.Option("--wander", help="How far clocks come off a straight line [ms].")
+    ] = 0.0,
     barcode: Annotated[
         bool, typer.Option("--barcode/--no-barcode", help="Number every picture.")
     ] = True,
@@ -62,6 +74,10 @@ def simulate(
         "mps": None if mps == "none" else mps,
         "scan": None if scan == "none" else scan,
         "barcode": barcode,
+        "contrast": contrast,
+        "moved_share": moved,
+        "coverage": coverage,
+        "wander_ms": wander,
     }
     simulate_plan(**asked)
     check_free(out, "name another folder, or remove this one")

@@ -145,9 +145,23 @@ def unsynchronised_glasses(lab: Lab) -> Lab:
     return lab.changed(HELPER, sync_role="", shared_session_id="")
 
 
-@fault("swapped-roles", "both glasses were started as servers of time, neither as client", HELPER)
-def swapped_roles(lab: Lab) -> Lab:
+@fault("two-servers", "both glasses were started as servers of time, neither as client", HELPER)
+def two_servers(lab: Lab) -> Lab:
     return lab.changed(HELPER, sync_role="server")
+
+
+@fault("swapped-roles", "the helper's glasses serve the time, the leader's follow", LEADER, HELPER)
+def swapped_roles(lab: Lab) -> Lab:
+    leader, helper = lab.devices[LEADER], lab.devices[HELPER]
+    assert isinstance(leader, Glasses)
+    assert isinstance(helper, Glasses)
+    knots, begin_ns = helper.clock.knots, helper.clock.apply(helper.start_ns)
+    later = np.array([0, leader.clock.apply(leader.start_ns) - begin_ns])
+    follows = ClockMap(leader.clock.target, LEADER, knots + later)
+    serves = ClockMap(helper.clock.target, HELPER, np.column_stack([knots[:, 1], knots[:, 1]]))
+    lab = lab.changed(LEADER, clock=follows, start_ns=helper.start_ns, sync_role="client")
+    lab = lab.changed(HELPER, clock=serves, start_ns=begin_ns, sync_role="server")
+    return replace(lab, session_clock=HELPER)
 
 
 @fault("clock-set-back", "the helper's wall clock was set back by an hour beforehand", HELPER)
@@ -226,6 +240,11 @@ def dropped_samples(lab: Lab) -> Lab:
     return _told(lab, "dropped-samples", recording=WEBCAM, drops=told)
 
 
+@fault("radio-playing", "a radio plays music in a corner", needs_room=True)
+def radio_playing(lab: Lab) -> Lab:
+    return replace(lab, radio=True)
+
+
 @fault("bystander-talking", "somebody without glasses joins the talk", needs_room=True)
 def bystander_talking(lab: Lab) -> Lab:
     return replace(lab, voices={**lab.voices, BYSTANDER: BYSTANDERS_VOICE})
@@ -248,7 +267,7 @@ def other_rooms_scan(lab: Lab) -> Lab:
 
 @fault(
     "scan-10cm-off",
-    "one station of the scan stood 10 cm beside where its pose says",
+    "one station of the scan, or a third of one by hand, stands 10 cm beside where it was",
     needs_room=True,
 )
 def scan_10cm_off(lab: Lab) -> Lab:

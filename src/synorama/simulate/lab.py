@@ -22,7 +22,7 @@ from synorama.simulate.devices.gopro import GoPro
 from synorama.simulate.devices.webcam import Webcam
 from synorama.simulate.scene.room import KINDS, Kind
 from synorama.simulate.sound.acoustic_scene import Ears
-from synorama.simulate.sound.faults import Drop
+from synorama.simulate.sound.faults import Drop, wandering
 from synorama.simulate.sound.plain import Hearing
 from synorama.simulate.truth import RecordingTruth
 from synorama.timebase import NS_PER_S, ClockMap
@@ -45,6 +45,13 @@ CAMERAS = (*GOPROS, WEBCAM)
 DEVICES = (*GLASSES, *CAMERAS)
 """What can record in a session, by name."""
 BYSTANDER = "bystander"
+KNOBS = {
+    "contrast": (0.0, 1.0),
+    "moved_share": (0.0, 1.0),
+    "coverage": (0.2, 1.0),
+    "wander_ms": (0.0, 20.0),
+}
+"""Least and greatest values of the numbers that can be asked for."""
 
 EARLY_OR_LATE_S = 3.0  # most by which a device starts before or after the leader
 GLASSES_DRIFT_PPM = 30.0
@@ -83,6 +90,14 @@ class Asked:
         leader only, or none. Only in a room.
     scan
         How the room was scanned, or None. Only in a room.
+    contrast
+        Of the room's textures: 1 as usual, towards 0 ever plainer.
+    moved_share
+        Share of the movable things that stand elsewhere in the session than at the scan.
+    coverage
+        Share of the scan's points that is there: one side of the room was not scanned.
+    wander_ms
+        How far the clock of every device but the leader comes off a straight line, at most.
     render
         Whether pictures show the room; pictures that repeat otherwise.
     barcode
@@ -102,6 +117,10 @@ class Asked:
     render: bool = True
     barcode: bool = True
     devices: tuple[str, ...] = DEVICES
+    contrast: float = 1.0
+    moved_share: float = 0.15
+    coverage: float = 1.0
+    wander_ms: float = 0.0
 
     def __post_init__(self) -> None:
         if not LEAST_SECONDS <= self.seconds <= MOST_SECONDS:
@@ -115,6 +134,8 @@ class Asked:
         _one_of("scan", self.scan, ("stations", "handheld", None))
         for name in self.devices:
             _one_of("device", name, DEVICES)
+        for what, limits in KNOBS.items():
+            _within(what, getattr(self, what), *limits)
 
     @property
     def pictures(self) -> tuple[AriaCamera, ...]:
@@ -130,6 +151,11 @@ class Asked:
     def rendered(self) -> bool:
         """Whether pictures show a room."""
         return self.room is not None and self.render
+
+
+def _within(what: str, given: float, least: float, most: float) -> None:
+    if not least <= given <= most:
+        raise UsageError(f"{what} cannot be {given}", hint=f"give {least:g} to {most:g}")
 
 
 def _one_of(what: str, given: str | None, known: Sequence[str | None]) -> None:
@@ -158,8 +184,12 @@ class Lab:
         What records, by name.
     stand
         Where a device stands whose name is not that of a place.
+    session_clock
+        Whose device time is the session's: the glasses' that serve the time.
     voices
         Which voice each speaker has.
+    radio
+        Whether a radio plays in a corner.
     ears
         What is done to the microphones of a device.
     drops
@@ -181,7 +211,9 @@ class Lab:
     shared_session_id: str
     devices: Mapping[str, Device]
     stand: Mapping[str, str] = field(default_factory=dict)
+    session_clock: str = LEADER
     voices: Mapping[str, str] = field(default_factory=lambda: VOICES)
+    radio: bool = False
     ears: Mapping[str, Callable[[Ears], Ears]] = field(default_factory=dict)
     drops: Mapping[str, tuple[Drop, ...]] = field(default_factory=dict)
     elsewhere: Mapping[str, int] = field(default_factory=dict)
@@ -287,13 +319,17 @@ class _Day:
         return self.start_ns + round(late_s * NS_PER_S)
 
     def _clock(self, name: str, device_ns: int, drift_ppm: float) -> ClockMap:
-        return steady_clock(
+        steady = steady_clock(
             name,
             device_ns=device_ns,
             session_ns=self._begin_ns(name),
             length_ns=round(self.asked.seconds * NS_PER_S),
             drift_ppm=drift_ppm,
         )
+        if name == LEADER or not self.asked.wander_ms:
+            return steady
+        wander_ns = self.asked.wander_ms * 1e6
+        return wandering(steady, self._random(name, "wander"), wander_ns=wander_ns)
 
     def _barcode(self, number: int) -> int | None:
         return number if self.asked.barcode or not self.asked.rendered else None

@@ -15,7 +15,6 @@ from synorama.simulate.devices.webcam import FIRST_SOUND_MS, NS_PER_MS, write_we
 from synorama.simulate.faults import planted
 from synorama.simulate.lab import (
     DEVICES,
-    LEADER,
     Asked,
     Device,
     Lab,
@@ -54,6 +53,10 @@ def simulate(
     barcode: bool = True,
     progress: Progress | None = None,
     devices: Sequence[str] | None = None,
+    contrast: float = 1.0,
+    moved_share: float = 0.15,
+    coverage: float = 1.0,
+    wander_ms: float = 0.0,
 ) -> Path:
     """Write a session of two glasses, two GoPros and a webcam, and what is true of it.
 
@@ -66,6 +69,8 @@ def simulate(
         The folder to make; it must not exist.
     seed, seconds, size, room, aligned, faults, mps, scan, render, barcode, devices
         As in `synorama.simulate.lab.Asked`; all devices by default.
+    contrast, moved_share, coverage, wander_ms
+        Knobs, as there.
     progress
         Called with the number of parts that are written, and of all.
 
@@ -92,6 +97,10 @@ def simulate(
         render=render,
         barcode=barcode,
         devices=DEVICES if devices is None else tuple(devices),
+        contrast=contrast,
+        moved_share=moved_share,
+        coverage=coverage,
+        wander_ms=wander_ms,
     )
     with whole_folder(out) as draft:
         _record(draft, lab, progress or _silent)
@@ -149,7 +158,7 @@ def _facts(lab: Lab) -> dict[str, Any]:
         "seconds": lab.asked.seconds,
         "size": lab.asked.size,
         "aligned": lab.asked.aligned,
-        "session_clock": LEADER,
+        "session_clock": lab.session_clock,
         "start_ns": lab.start_ns,
         "end_ns": lab.end_ns,
         "shared_session_id": lab.shared_session_id,

@@ -6,7 +6,7 @@ On a `BareStage` everybody hears one sound at once and cameras show pictures tha
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any, Protocol
@@ -42,12 +42,13 @@ from synorama.simulate.sound.acoustic_scene import (
     fixed,
     fixed_ears,
     heading,
+    tone_taps,
     worn,
     worn_ears,
 )
 from synorama.simulate.sound.acoustics import Listener, RoomSound
 from synorama.simulate.sound.dialogue import Dialogue, plan_dialogue
-from synorama.simulate.sound.noises import Fan, alarm, clatter
+from synorama.simulate.sound.noises import Fan, alarm, clatter, music
 from synorama.simulate.sound.plain import Sound
 
 if TYPE_CHECKING:
@@ -64,6 +65,9 @@ GOPRO_FOCAL, WEBCAM_FOCAL = 0.656, 0.8125  # of the width of a picture
 GOPRO_RADIAL = (0.03, -0.01, 0.002, -0.001)
 WEBCAM_DISTORTION = (-0.1, 0.02, 0.001, -0.001, 0.0)
 LENS_SPREAD = 0.01  # one sigma by which cameras of a model differ in focal length
+GOPRO_READOUT_S, WEBCAM_READOUT_S = 0.016, 0.022  # rolling shutters, from first to last row
+BLUR_PX = 1.5  # full-size pictures of worn cameras are drawn in steps of less than this
+TONE_DB = (-6.0, 6.0)  # how much brighter or duller than flat a device records
 GOPRO_MICROPHONES_M = (-0.03, 0.03)  # along x of the camera
 FIGURE_STEP_NS = 100_000_000  # of people in small pictures
 RT60_S = (0.3, 0.55)
@@ -128,7 +132,9 @@ class RoomStage:
     def __init__(self, lab: Lab, seed: int) -> None:
         asked = lab.asked
         self._lab, self._seed = lab, seed
-        self.room: Room = build_room(seed, asked.room or "kitchen")
+        self.room: Room = build_room(
+            seed, asked.room or "kitchen", contrast=asked.contrast, moved_share=asked.moved_share
+        )
         self.wearers = {
             w.name: w
             for w in plan_motion(self.room, seed, start_ns=lab.start_ns, seconds=asked.seconds)
@@ -190,11 +196,11 @@ class RoomStage:
         lens: KannalaBrandt | Pinhole
         if isinstance(device, GoPro):
             focal = scale * GOPRO_FOCAL * width
-            lens = KannalaBrandt((focal, focal), centre, GOPRO_RADIAL)
+            lens, readout_s = KannalaBrandt((focal, focal), centre, GOPRO_RADIAL), GOPRO_READOUT_S
         else:
             focal = scale * WEBCAM_FOCAL * width
-            lens = Pinhole((focal, focal), centre, WEBCAM_DISTORTION)
-        return {"video": Camera(place, lens, width, height)}
+            lens, readout_s = Pinhole((focal, focal), centre, WEBCAM_DISTORTION), WEBCAM_READOUT_S
+        return {"video": Camera(place, lens, width, height, readout_s=readout_s)}
 
     # --- sound -------------------------------------------------------------------------------
 
@@ -218,7 +224,14 @@ class RoomStage:
             *sources,
             Source("fan", corner, Fan(self._seed, "fan")),
             Source("alarm", corner, alarm(rings.tolist())),
+            *self._radio(),
         ]
+
+    def _radio(self) -> Iterator[Source]:
+        if self._lab.radio:
+            width, depth, _ = self.room.size_m
+            place = fixed((0.4 - width / 2, 0.4 - depth / 2, 1.2))
+            yield Source("radio", place, music(self._seed, 0.0, self._lab.asked.seconds))
 
     def _mouth(self, name: str) -> Source:
         dry = self.dialogue.dry(name)
@@ -243,7 +256,8 @@ class RoomStage:
         return self.listener(name, place)
 
     def _make_listener(self, name: str, place: str) -> Listener:
-        ears = self._ears(place)
+        bright_db = float(randomness(self._seed, place, "tone").uniform(*TONE_DB))
+        ears = replace(self._ears(place), tone=tone_taps(bright_db))
         if name in self._lab.ears:
             ears = self._lab.ears[name](ears)
         return self.sound.at(ears)
@@ -264,14 +278,14 @@ class RoomStage:
         cameras = self.cameras(device, place)
         if isinstance(device, Glasses):
             return {c.name: self._worn_shots(device, c, cameras) for c in self._lab.asked.pictures}
-        rng, film = randomness(self._seed, device.name, "film"), Film()
+        rng, film = randomness(self._seed, device.name, "film"), self._film(device)
         camera, pose, clock = cameras["video"], self.stands[place], device.clock
         return {"video": lambda t_ns: self.studio.fixed(camera, pose, clock.apply(t_ns), film, rng)}
 
     def _worn_shots(
         self, glasses: Glasses, camera: AriaCamera, cameras: Mapping[str, Camera]
     ) -> Shots:
-        rng, film = glasses.random(f"film {camera.name}"), Film()
+        rng, film = glasses.random(f"film {camera.name}"), self._film(glasses)
         if camera.name == "et":
             views = [_eye_view(cameras[label], self._seed) for label in camera.labels]
             return lambda t_ns: self._eyes(glasses, views, t_ns, rng)
@@ -279,6 +293,12 @@ class RoomStage:
         return lambda t_ns: self.studio.worn(
             cameras[label], glasses.name, glasses.clock.apply(t_ns), film, rng
         )
+
+    def _film(self, device: Device) -> Film:
+        """Return how pictures are exposed: small ones in a moment, as each costs much."""
+        if self._lab.asked.size == "small":
+            return Film()
+        return Film(blur_px=BLUR_PX) if isinstance(device, Glasses) else Film(subframes=2)
 
     def _eyes(
         self, glasses: Glasses, views: Sequence[EyeView], t_ns: int, rng: np.random.Generator
@@ -297,7 +317,13 @@ class RoomStage:
         """Return what is true of the room and of what was said, as JSON-able values."""
         words = self.dialogue.words(self._lab.start_ns)
         return {
-            "room": {"kind": self.room.kind, "size_m": list(self.room.size_m), "frame": "world"},
+            "room": {
+                "kind": self.room.kind,
+                "size_m": list(self.room.size_m),
+                "frame": "world",
+                "contrast": self.room.contrast,
+                "moved_share": self._lab.asked.moved_share,
+            },
             "speakers": list(self._lab.voices),
             "words": [
                 {

@@ -84,19 +84,27 @@ def _scan(lab: Lab, stage: RoomStage) -> Scan:
         kind=asked.scan or "stations",
         points=SCAN_POINTS[asked.size],
         panorama_px=PANORAMA_PX[asked.size],
+        coverage=asked.coverage,
     )
     if lab.scan_seed == asked.seed:
         scan = make_scan(stage.room, stage.scanned_surface(), asked.seed, options)
     else:
-        room = build_room(lab.scan_seed, stage.room.kind)
+        room = build_room(lab.scan_seed, stage.room.kind, contrast=asked.contrast)
         surface = room_surface(room, "scan", texture_px=stage.surface.atlas.side_px)
         scan = make_scan(room, surface, asked.seed, options)
-    return _with_last_station_off(scan, lab.station_off_m) if lab.station_off_m else scan
+    return _with_part_off(scan, lab.station_off_m) if lab.station_off_m else scan
 
 
-def _with_last_station_off(scan: Scan, off_m: float) -> Scan:
-    """Return the scan with one station told to stand beside where it stood."""
+def _with_part_off(scan: Scan, off_m: float) -> Scan:
+    """Return the scan with one station told to stand beside where it stood.
+
+    A scan by hand has none: there, the scanner lost its place for the last third of its way.
+    """
     last = scan.stations[-1]
+    if len(scan.stations) == 1:
+        points = last.points_m.copy()
+        points[len(points) * 2 // 3 :, 0] += off_m
+        return replace(scan, stations=(replace(last, points_m=points),))
     matrix = np.array(last.scan_station.matrix)
     matrix[0, 3] += off_m
     moved = replace(last, scan_station=RigidTransform(SCAN, last.name, matrix))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +14,7 @@ from synorama.simulate.scene.motion import Wearer
 from synorama.simulate.scene.people import Figure, Posture, make_figure
 from synorama.simulate.scene.room import Moment, Room
 from synorama.simulate.scene.surface import Hits, Surface, room_surface
+from synorama.simulate.scene.trajectory import Motion
 from synorama.timebase import NS_PER_S
 
 if TYPE_CHECKING:
@@ -31,6 +33,8 @@ NOISE_BANK = 1 << 20
 FIGURE_REACH_M = 1.05  # of a figure from its middle
 ARMS_REACH_M = 0.5
 STRIDE_HZ = 0.75
+BANDS = 8  # of a picture that is read out row by row: in each, people keep their posture
+SUBFRAMES = (1, 2, 4)  # of moving pictures; more would hold the rays of too many shifts
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,9 @@ class Film:
     exposure_s, subframes
         Length of the exposure, and how many moments of it are drawn, each with rays elsewhere in
         the pixels; 1 leaves out motion blur and smooth edges.
+    blur_px
+        More moments are drawn, to four, where a worn camera's picture moves by more than this from
+        one to the next.
     vignetting
         Share of light that is lost in the corners.
     read_noise, shot_noise
@@ -55,10 +62,24 @@ class Film:
     gain: float = 0.7
     exposure_s: float = 0.004
     subframes: int = 1
+    blur_px: float = np.inf
     vignetting: float = 0.25
     read_noise: float = 0.002
     shot_noise: float = 0.01
     gamma: float = 2.2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _View:
+    """Rays of a picture: origins and directions ``(N, 3)``, angle between neighbours."""
+
+    origins: Float32
+    directions: Float32
+    pixel_rad: float
+
+    def part(self, part: slice) -> _View:
+        """Return some of them."""
+        return replace(self, origins=self.origins[part], directions=self.directions[part])
 
 
 class Studio:
@@ -98,7 +119,7 @@ class Studio:
         self._surfaces: dict[tuple[str, bool], Surface] = {}
         self._noise = np.random.default_rng([room.seed, 6]).standard_normal(NOISE_BANK, np.float32)
         self._lights: dict[Camera, tuple[object, Float32]] = {}
-        self._still: dict[tuple[Camera, bytes, int], tuple[Float32, Float32, Hits]] = {}
+        self._still: dict[tuple[Camera, bytes, int], tuple[_View, Hits]] = {}
         self._shifted: dict[tuple[Camera, tuple[float, float]], Float32] = {}
 
     # --- pictures ----------------------------------------------------------------------------
@@ -120,6 +141,7 @@ class Studio:
         ``(H, W, 3)`` uint8, or ``(H, W)`` for a camera without colours.
         """
         mount = self.people[wearer].device.attached(camera.device_camera)
+        film = _for_motion(film, camera, mount(t_ns))
         seen = np.flatnonzero(camera.rays.visible)
         light = np.zeros((camera.height * camera.width, 3), np.float32)
         delays = camera.row_delay_s(np.arange(camera.height))[
@@ -127,11 +149,11 @@ class Studio:
         ]
         for moment, shift in zip(_moments(film), _shifts(film), strict=True):
             times = t_ns + np.rint((delays + moment) * NS_PER_S).astype(np.int64)
-            rays = self._directions(camera, shift)
-            origins, directions = (r[seen] for r in _placed(rays, mount.pose(times)))
-            hits = self.surface.cast(origins, directions, camera.rays.pixel_rad)
-            middle_ns = t_ns + round(moment * NS_PER_S)
-            light[seen] += self._with_people(hits, origins, directions, camera, middle_ns, wearer)
+            origins, ways = _placed(self._directions(camera, shift), mount.pose(times))
+            view = _View(origins[seen], ways[seen], camera.rays.pixel_rad)
+            hits = self.surface.cast(view.origins, view.directions, view.pixel_rad)
+            bands = self._bands(camera, t_ns + round(moment * NS_PER_S), seen)
+            light[seen] += self._with_people(hits, view, bands, wearer)
         return self._developed(light / np.float32(film.subframes), camera, film, rng)
 
     def fixed(
@@ -157,16 +179,14 @@ class Studio:
 
     def _light(self, camera: Camera, world_camera: Float64, t_ns: int, film: Film) -> Float32:
         """Return what falls into a still camera: the same as long as people keep their posture."""
-        origins, directions, hits = self._background(camera, world_camera, film)
+        view, hits = self._background(camera, world_camera, film)
         light = np.zeros_like(hits.colour)
         for moment in _moments(film):
-            at_ns = t_ns + round(moment * NS_PER_S)
-            light += self._with_people(hits, origins, directions, camera, at_ns, "")
+            bands = self._bands(camera, t_ns + round(moment * NS_PER_S))
+            light += self._with_people(hits, view, bands, "")
         return np.asarray(light / np.float32(film.subframes), np.float32)
 
-    def _background(
-        self, camera: Camera, world_camera: Float64, film: Film
-    ) -> tuple[Float32, Float32, Hits]:
+    def _background(self, camera: Camera, world_camera: Float64, film: Film) -> tuple[_View, Hits]:
         """Return the rays of a still camera and the room that they meet."""
         key = (camera, world_camera.tobytes(), film.subframes)
         if key not in self._still:
@@ -175,10 +195,12 @@ class Studio:
                 rays = self._directions(camera, shift)
                 placed = _placed(rays, world_camera[np.newaxis])
                 colour += self.surface.cast(*placed, camera.rays.pixel_rad).colour
-            origins, directions = _placed(camera.rays.directions, world_camera[np.newaxis])
-            hits = self.surface.cast(origins, directions, camera.rays.pixel_rad)
+            view = _View(
+                *_placed(camera.rays.directions, world_camera[np.newaxis]), camera.rays.pixel_rad
+            )
+            hits = self.surface.cast(view.origins, view.directions, view.pixel_rad)
             whole = replace(hits, colour=colour / np.float32(film.subframes))
-            self._still[key] = origins, directions, whole
+            self._still[key] = view, whole
         return self._still[key]
 
     def _directions(self, camera: Camera, shift_px: tuple[float, float]) -> Float32:
@@ -190,26 +212,57 @@ class Studio:
 
     # --- people ------------------------------------------------------------------------------
 
+    def _bands(
+        self, camera: Camera, t_ns: int, seen: NDArray[np.int64] | None = None
+    ) -> list[tuple[slice, int]]:
+        """Return parts of a picture and when each is exposed [ns], by a rolling shutter.
+
+        Parameters
+        ----------
+        seen
+            Which pixels there are, in their order; all by default.
+        """
+        if not camera.readout_s or self._step_ns:
+            return [(slice(None), t_ns)]
+        rows = np.linspace(0, camera.height, BANDS + 1).round().astype(int)
+        delays = camera.row_delay_s((rows[:-1] + rows[1:] - 1) / 2)
+        ends = rows * camera.width
+        ends = ends if seen is None else np.searchsorted(seen, ends)
+        return [
+            (slice(begin, end), t_ns + round(delay * NS_PER_S))
+            for (begin, end), delay in zip(pairwise(ends.tolist()), delays.tolist(), strict=True)
+        ]
+
     def _with_people(
-        self,
-        hits: Hits,
-        origins: Float32,
-        directions: Float32,
-        camera: Camera,
-        t_ns: int,
-        wearer: str,
+        self, hits: Hits, view: _View, bands: Sequence[tuple[slice, int]], wearer: str
     ) -> Float32:
         """Return the colours of room and people together ``(N, 3)``."""
         colour = hits.colour.copy()
-        for name in self.people:
-            own = name == wearer
-            near = _near(self._posture(name, t_ns), origins, directions, hits.distance_m, own=own)
-            if len(near):
-                surface = self._figure(name, own=own)
-                seen = surface.cast(origins[near], directions[near], camera.rays.pixel_rad)
-                front = seen.distance_m < hits.distance_m[near]
-                colour[near[front]] = seen.colour[front]
+        for part, t_ns in bands:
+            for name in self.people:
+                here, distance = view.part(part), hits.distance_m[part]
+                self._draw(name, t_ns, here, distance, colour[part], own=name == wearer)
         return np.asarray(colour, np.float32)
+
+    def _draw(
+        self,
+        name: str,
+        t_ns: int,
+        view: _View,
+        distance_m: Float32,
+        colour: Float32,
+        *,
+        own: bool,
+    ) -> None:
+        """Draw somebody over the colours of what stands behind."""
+        posture = self._posture(name, t_ns)
+        near = _near(posture, view.origins, view.directions, distance_m, own=own)
+        if len(near):
+            seen = self._figure(name, own=own).cast(
+                view.origins[near], view.directions[near], view.pixel_rad
+            )
+            front = seen.distance_m < distance_m[near]
+            colour[near[front]] = seen.colour[front]
 
     def _posture(self, name: str, t_ns: int) -> Posture:
         """Return somebody's posture, the last one while it is kept."""
@@ -244,6 +297,15 @@ class Studio:
         curve = (np.arange(LEVELS) / (LEVELS - 1)) ** (1 / film.gamma)
         picture: Picture = np.take(np.rint(255 * curve).astype(np.uint8), steps)
         return picture if camera.colour else picture[..., 0]
+
+
+def _for_motion(film: Film, camera: Camera, motion: Motion) -> Film:
+    """Return the film with as many moments as blur wants while the camera turns."""
+    turn_rad = film.exposure_s * float(np.linalg.norm(motion.angular_velocity_rad_s[0]))
+    wanted = turn_rad / camera.rays.pixel_rad / film.blur_px
+    if wanted <= film.subframes:
+        return film
+    return replace(film, subframes=next((n for n in SUBFRAMES if n >= wanted), SUBFRAMES[-1]))
 
 
 def _moments(film: Film) -> list[float]:
