@@ -11,14 +11,14 @@ import numpy as np
 
 from synorama.errors import DamagedSessionError
 from synorama.media.source import MediaSource
-from synorama.records import Recording, RecordingClock, VideoTrack, Word
+from synorama.records import Recording, RecordingClock, Transcript, VideoTrack, Word
 from synorama.session.guard import open_guarded
 from synorama.session.parts import check_header
 from synorama.session.records_io import read_recording
 from synorama.session.schema import SessionInfo
 from synorama.session.storage import attribute, damage_named, in_order, read_json, read_table
 from synorama.session.sync_io import clock_digest, read_clock
-from synorama.session.words_io import read_words
+from synorama.session.words_io import read_transcript
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,8 +46,8 @@ class Content:
         By recording: names of tracks that were left out because they tell the location.
     sync_warnings
         What synchronization wants the operator to know.
-    words
-        In the order of the file; None where nothing was transcribed.
+    transcript
+        None where nothing was transcribed.
     """
 
     info: SessionInfo
@@ -59,7 +59,12 @@ class Content:
     sources: Mapping[str, tuple[MediaSource, ...]]
     withheld: Mapping[str, tuple[str, ...]]
     sync_warnings: tuple[str, ...]
-    words: tuple[Word, ...] | None
+    transcript: Transcript | None
+
+    @property
+    def words(self) -> tuple[Word, ...] | None:
+        """In the order of the file; None where nothing was transcribed."""
+        return None if self.transcript is None else self.transcript.words
 
 
 def read_content(path: Path) -> Content:
@@ -85,8 +90,13 @@ def read_content(path: Path) -> Content:
             sources={name: _sources(groups[name], recordings[name], path) for name in groups},
             withheld=_withheld(groups),
             sync_warnings=tuple(read_json(file["sync"], "warnings")) if "sync" in file else (),
-            words=read_words(file["transcript"]) if "words" in file.get("transcript", {}) else None,
+            transcript=_read_transcript(file),
         )
+
+
+def _read_transcript(file: Any) -> Transcript | None:
+    group = file.get("transcript", {})
+    return read_transcript(group) if "words" in group else None
 
 
 def _read_info(file: Any) -> SessionInfo:

@@ -15,7 +15,7 @@ from synorama.errors import (
     SchemaVersionError,
     SessionFileError,
 )
-from synorama.records import Recording, SyncResult, Word
+from synorama.records import Recording, SyncResult, Transcript, Word
 from synorama.session.guard import open_guarded
 from synorama.session.records_io import kept_tracks, read_recording, write_recording
 from synorama.session.schema import SCHEMA, SCHEMA_VERSION
@@ -28,7 +28,7 @@ from synorama.session.storage import (
     set_position,
 )
 from synorama.session.sync_io import read_result, write_result
-from synorama.session.words_io import write_words
+from synorama.session.words_io import read_transcript, write_transcript_group
 
 __all__ = [
     "Progress",
@@ -38,6 +38,7 @@ __all__ = [
     "open_part",
     "read_ingest",
     "read_sync",
+    "read_transcript_part",
     "write_ingest",
     "write_sync",
     "write_transcript",
@@ -189,7 +190,14 @@ def read_sync(path: Path) -> SyncResult:
         return read_result(file["sync"])
 
 
-def write_transcript(path: Path, words: Sequence[Word]) -> None:
-    """Write words on the session clock as the part of stage ``transcribe``."""
+def write_transcript(path: Path, transcript: Transcript | Sequence[Word]) -> None:
+    """Write a transcript, or bare words, on the session clock as the part ``transcribe``."""
+    whole = transcript if isinstance(transcript, Transcript) else Transcript(tuple(transcript))
     with new_part(path, "transcribe") as file:
-        write_words(file.create_group("transcript"), words)
+        write_transcript_group(file.create_group("transcript"), whole)
+
+
+def read_transcript_part(path: Path) -> Transcript:
+    """Read the transcript of a part ``transcribe``."""
+    with open_part(path, "transcribe") as file:
+        return read_transcript(file["transcript"])

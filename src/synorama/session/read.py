@@ -24,6 +24,7 @@ from synorama.records import (
     Samples,
     SampleTrack,
     Track,
+    Transcript,
     Word,
 )
 from synorama.session.choose import Select, Timeline, sample_spans
@@ -205,8 +206,9 @@ class Session:
         unsynced = [f"{name}: not placed: {why}" for name, why in content.unsynced.items()]
         outside = [f"{name}: no session times: {why}" for name, why in content.outside.items()]
         unverified = [] if self.verified else [UNVERIFIED]
+        spoken = content.transcript.warnings if content.transcript else ()
         media = self._media_warnings()
-        return (*unverified, *content.sync_warnings, *unsynced, *outside, *media)
+        return (*unverified, *content.sync_warnings, *unsynced, *outside, *spoken, *media)
 
     def recording(self, name: str) -> Recording:
         """Return a recording as its device gave it: times are the device's."""
@@ -340,6 +342,11 @@ class Session:
         kept = (rows.times_ns >= t0_ns) & (rows.times_ns < t1_ns)
         extra = {name: column[kept] for name, column in rows.extra.items()}
         return Samples(rows.times_ns[kept], rows.values[kept], extra)
+
+    @property
+    def transcript(self) -> Transcript | None:
+        """All that was said and how it was found out; None where nobody transcribed it."""
+        return self._read().transcript
 
     def words(self, t0_ns: int, t1_ns: int) -> tuple[Word, ...]:
         """Return the words that ended after ``t0`` and by ``t1``, in order of their end.

@@ -19,6 +19,7 @@ __all__ = [
     "SCHEMA",
     "SCHEMA_VERSION",
     "SEGMENT_DTYPE",
+    "UTTERANCE_DTYPE",
     "WORD_DTYPE",
     "SessionInfo",
 ]
@@ -67,6 +68,16 @@ WORD_DTYPE = np.dtype(
     ]
 )
 """One spoken word; its texts lie in the dataset of bytes beside the table."""
+
+UTTERANCE_DTYPE = np.dtype(
+    [
+        ("start_ns", "<i8"),
+        ("end_ns", "<i8"),
+        ("first", "<u4"),  # of its words, in the dataset `segment_words`
+        ("count", "<u4"),
+    ]
+)
+"""What one person says in one breath; its words are positions in the table of words."""
 
 UNKNOWN_NS = np.iinfo(np.int64).min
 

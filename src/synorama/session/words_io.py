@@ -3,17 +3,81 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
-from synorama.records import Word
-from synorama.session.schema import UNKNOWN_NS, WORD_DTYPE
-from synorama.session.storage import read_table, write_table
+from synorama.records import Segment, SpeakerCalibration, Transcript, Word
+from synorama.session.schema import UNKNOWN_NS, UTTERANCE_DTYPE, WORD_DTYPE
+from synorama.session.storage import read_json, read_table, write_json, write_table
 
-__all__ = ["read_words", "write_words"]
+__all__ = ["read_transcript", "read_words", "write_transcript_group", "write_words"]
 
 TEXTS = ("text", "speaker", "device", "timing_source")
+
+
+def write_transcript_group(group: Any, transcript: Transcript) -> None:
+    """Write a transcript into the group ``transcript``."""
+    write_words(group, transcript.words)
+    _write_segments(group, transcript.segments)
+    about = {
+        "language": transcript.language,
+        "language_probability": transcript.language_probability,
+        "backend": transcript.backend,
+        "model": transcript.model,
+        "facts": dict(transcript.facts),
+        "calibrations": [asdict(c) for c in transcript.calibrations],
+        "warnings": list(transcript.warnings),
+    }
+    write_json(group, "about", about)
+
+
+def read_transcript(group: Any) -> Transcript:
+    """Read what `write_transcript_group` wrote."""
+    words = read_words(group)
+    if "about" not in group:
+        return Transcript(words)
+    about = read_json(group, "about")
+    calibrations = about.pop("calibrations")
+    about["warnings"] = tuple(about["warnings"])
+    return Transcript(
+        words=words,
+        segments=_read_segments(group, words),
+        calibrations=tuple(_calibration(told) for told in calibrations),
+        **about,
+    )
+
+
+def _calibration(told: dict[str, Any]) -> SpeakerCalibration:
+    one, other = told.pop("devices")
+    return SpeakerCalibration(devices=(one, other), **told)
+
+
+def _write_segments(group: Any, segments: Sequence[Segment]) -> None:
+    counts = [len(s.words) for s in segments]
+    rows = np.zeros(len(segments), UTTERANCE_DTYPE)
+    rows["start_ns"] = [s.start_ns for s in segments]
+    rows["end_ns"] = [s.end_ns for s in segments]
+    rows["first"] = np.cumsum([0, *counts])[:-1]
+    rows["count"] = counts
+    write_table(group, "segments", rows)
+    write_table(group, "segment_words", np.array([k for s in segments for k in s.words], "<i4"))
+
+
+def _read_segments(group: Any, words: Sequence[Word]) -> tuple[Segment, ...]:
+    positions = read_table(group, "segment_words").tolist()
+    return tuple(
+        _segment(row, positions[int(row["first"]) : int(row["first"] + row["count"])], words)
+        for row in read_table(group, "segments")
+    )
+
+
+def _segment(row: Any, positions: Sequence[int], words: Sequence[Word]) -> Segment:
+    first = words[positions[0]]
+    return Segment(
+        int(row["start_ns"]), int(row["end_ns"]), first.speaker, first.device, tuple(positions)
+    )
 
 
 def write_words(group: Any, words: Sequence[Word]) -> None:
