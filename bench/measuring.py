@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -46,7 +47,11 @@ def run_case(module: str, case: str, *arguments: object) -> Usage:
 
     The caller must be small: a new process begins with the peak of the one that started it.
     """
-    command = [sys.executable, "-m", module, "--case", case, *map(str, arguments)]
+    return run_command([sys.executable, "-m", module, "--case", case, *map(str, arguments)])
+
+
+def run_command(command: Sequence[str]) -> Usage:
+    """Run a command that prints JSON and tell what it, and all that it started, took."""
     with tempfile.TemporaryFile() as out:
         child = subprocess.Popen(command, stdout=out, cwd=HERE.parent)
         own = _Watched(child.pid)
