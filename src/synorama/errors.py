@@ -238,6 +238,10 @@ class RefusedError(SynoramaError):
     exit_code = 5
 
 
+class SkewRefusedError(RefusedError):
+    """A file does not tell how far a camera's pictures are off its sound."""
+
+
 class SyncRefusedError(RefusedError):
     """No recording, or the reference, could be placed on the session clock."""
 

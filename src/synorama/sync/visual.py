@@ -1,0 +1,299 @@
+"""Clocks by what cameras see: a clock card that was shown to them at the start and at the end.
+
+Each camera's frames are compared with the card; the card's clock then joins the cameras. What the
+screen is late by is the same for all cameras and cancels. The card gives the time of *pictures*:
+a camera's sound may be off them by its skew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from synorama.errors import InputError
+from synorama.media.video import VideoDecoder
+from synorama.sync.card import fit_exposures
+from synorama.timebase import NS_PER_S, ClockMap
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from synorama.media.source import MediaSource
+    from synorama.records import VideoTrack
+    from synorama.sync.sight import Sighting
+
+    Int64 = NDArray[np.int64]
+
+__all__ = ["CardClock", "CardSeen", "Shown", "cards_seen", "clock_by_card"]
+
+EDGE_NS = 60 * NS_PER_S  # the card is shown within the first and the last minute
+GLANCE_NS = NS_PER_S  # and held for seconds
+AROUND_NS = 2 * NS_PER_S
+STRETCH_NS = 10 * NS_PER_S
+MOST_FRAMES = 150
+LEAST_FRAMES = 4
+LONGEST_READOUT_NS = 33_000_000
+ONE_CLOCK_NS = 600 * NS_PER_S  # a card seen once holds its rate for so long
+CARD_PPM = 60.0  # 95 %: crystal of a phone
+CAMERA_PPM = 60.0
+WANDER_PPM = 1.0  # by which a rate changes between two cards
+CLOSE_PPM = 300.0  # two cards further off the same rate are not of one clock
+Z95 = 1.96
+LIMIT_NS = 3600 * NS_PER_S
+
+
+@dataclass(frozen=True, slots=True)
+class CardSeen:
+    """A stretch of frames in which a camera saw the card.
+
+    Parameters
+    ----------
+    card
+        The card's number.
+    at_ns, card_ns
+        The same moment on the camera's clock and on the card's.
+    half_ns
+        Half width of the interval that holds their difference with 95 % probability.
+    frames
+        How many were read.
+    """
+
+    card: int
+    at_ns: int
+    card_ns: int
+    half_ns: float
+    frames: int
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The card at a moment of the session clock, as a camera saw it whose clock is known."""
+
+    card: int
+    card_ns: int
+    session_ns: int
+    half_ns: float
+
+
+@dataclass(frozen=True, slots=True)
+class CardClock:
+    """A recording's clock by the card.
+
+    Parameters
+    ----------
+    map
+        To the session clock.
+    interval95_ms
+        Half width of the interval that holds it with 95 % probability, over the recording.
+    seen
+        What it rests on.
+    """
+
+    map: ClockMap
+    interval95_ms: float
+    seen: tuple[CardSeen, ...]
+
+    @property
+    def basis(self) -> str:
+        """What it rests on, in words."""
+        at = " and ".join(f"{s.at_ns / 1e9:.0f} s" for s in self.seen)
+        frames = sum(s.frames for s in self.seen)
+        once = ", drift unknown" if len(self.seen) == 1 else ""
+        return f"clock card seen at {at}, {frames} frames{once}"
+
+
+# --- looking ---------------------------------------------------------------------------------
+
+
+def cards_seen(files: Sequence[Path | MediaSource], track: VideoTrack) -> tuple[CardSeen, ...]:
+    """Find the clock card in the first and the last minute of a camera's pictures.
+
+    A picture a second is looked at; where a card is seen, all pictures around it are.
+
+    Parameters
+    ----------
+    files
+        All files of the recording, in its order.
+    track
+        The camera.
+    """
+    from synorama.sync.sight import CardReader
+
+    with VideoDecoder(files, track) as decoder:
+        looker = _Looker(decoder, track, CardReader())
+        hits = [(i, s) for i in _glances(track) if (s := looker.look(i))]
+        stretches = list(_stretches(track.times_ns, hits))
+        return tuple(seen for s in stretches if (seen := looker.measure(s)))
+
+
+@dataclass(slots=True)
+class _Looker:
+    decoder: VideoDecoder
+    track: VideoTrack
+    reader: object
+
+    def look(self, i: int) -> Sighting | None:
+        """Read the card in a frame; frames that do not decode show none."""
+        from synorama.sync.sight import CardReader
+
+        assert isinstance(self.reader, CardReader)
+        try:
+            return self.reader.read(self.decoder.frame(i))
+        except InputError:
+            return None
+
+    def measure(self, frames: Sequence[int]) -> CardSeen | None:
+        """Fit the card's clock to the frames of a stretch."""
+        found = [(i, s) for i in frames if (s := self.look(i))]
+        numbers = [s.code.card for _, s in found]
+        if len(found) < LEAST_FRAMES:
+            return None
+        card = max(set(numbers), key=numbers.count)
+        mine = [(i, s) for i, s in found if s.code.card == card]
+        return self._fit(card, np.array([i for i, _ in mine]), [s for _, s in mine])
+
+    def _fit(self, card: int, frames: NDArray[np.int64], seen: list[Sighting]) -> CardSeen | None:
+        if len(seen) < LEAST_FRAMES:
+            return None
+        times = self.track.times_ns[frames]
+        fit = fit_exposures(times, [s.code for s in seen], np.stack([s.light for s in seen]))
+        if fit is None:
+            return None
+        # A rolling shutter exposes rows in turn, in a time nobody told: from none to a frame's.
+        longest = min(float(np.median(np.diff(self.track.times_ns))), LONGEST_READOUT_NS)
+        late = (float(np.mean([s.row for s in seen])) - 0.5) * longest / 2
+        at = int(np.median(times))
+        card_ns = at + fit.offset_ns - round(late)
+        return CardSeen(card, at, card_ns, fit.half_ns + abs(late), fit.frames)
+
+
+def _glances(track: VideoTrack) -> list[int]:
+    """Return frames of the first and the last minute, a second apart, key frames where they are."""
+    if track.count < LEAST_FRAMES:
+        return []
+    times, first, last = track.times_ns, int(track.times_ns[0]), int(track.times_ns[-1])
+    near = np.flatnonzero((times - first < EDGE_NS) | (last - times < EDGE_NS))
+    slot = (times[near] - first) // GLANCE_NS
+    order = np.lexsort((near, -track.index["key"][near].astype(int), slot))
+    _, starts = np.unique(slot[order], return_index=True)
+    return sorted(int(i) for i in near[order][starts])
+
+
+def _stretches(times: Int64, hits: Sequence[tuple[int, Sighting]]) -> Iterator[list[int]]:
+    """Yield the frames around hits that belong together, at most so many, evenly spread."""
+    groups: list[list[int]] = []
+    for i, _ in hits:
+        if groups and times[i] - times[groups[-1][0]] < STRETCH_NS:
+            groups[-1].append(i)
+        else:
+            groups.append([i])
+    for group in groups:
+        low = np.searchsorted(times, times[group[0]] - AROUND_NS)
+        high = np.searchsorted(times, times[group[-1]] + AROUND_NS)
+        step = max(1, -(-int(high - low) // MOST_FRAMES))
+        yield list(range(int(low), int(high), step))
+
+
+# --- joining ---------------------------------------------------------------------------------
+
+
+def clock_by_card(
+    known: Sequence[Shown], seen: Sequence[CardSeen], source: str, span_ns: tuple[int, int]
+) -> CardClock | str:
+    """Join a camera to the session clock through the card.
+
+    Parameters
+    ----------
+    known
+        The card at moments of the session clock.
+    seen
+        The card in the camera's own frames.
+    source
+        Name of the camera's clock.
+    span_ns
+        First and last time of its recording.
+
+    Returns
+    -------
+    CardClock or str
+        Or in words why there is none.
+    """
+    if not seen:
+        return "no clock card is seen in the first or the last minute"
+    joined = [(s, shown) for s in seen if (shown := _session_time(known, s))]
+    if not joined:
+        return "the clock card that it saw was not seen by a camera whose clock is known"
+    knots = np.array([[s.at_ns, t] for s, (t, _) in joined], np.int64)
+    halves = [half for _, (_, half) in joined]
+    if _contradict(knots, halves):
+        return "the clock cards at start and end contradict each other: one clock cannot run so"
+    return _card_clock(knots, halves, [s for s, _ in joined], source, span_ns)
+
+
+def _session_time(known: Sequence[Shown], seen: CardSeen) -> tuple[int, float] | None:
+    """Return when on the session clock a camera saw the card, and how surely."""
+    same = sorted(
+        (k for k in known if k.card == seen.card), key=lambda k: abs(k.card_ns - seen.card_ns)
+    )
+    if not same or abs(same[0].card_ns - seen.card_ns) > ONE_CLOCK_NS:
+        return None
+    nearest, gap = same[0], seen.card_ns - same[0].card_ns
+    rate, ppm = _card_rate(same)
+    half = float(np.hypot(nearest.half_ns, seen.half_ns)) + abs(gap) * ppm * 1e-6
+    return nearest.session_ns + gap + round(gap * (rate - 1)), half
+
+
+def _card_rate(same: Sequence[Shown]) -> tuple[float, float]:
+    """Return session ns per card ns and what it is unsure by [ppm, 95 %]."""
+    first, last = min(same, key=_card_ns), max(same, key=_card_ns)
+    apart = last.card_ns - first.card_ns
+    if apart <= STRETCH_NS:
+        return 1.0, CARD_PPM
+    rate = (last.session_ns - first.session_ns) / apart
+    unsure = 1e6 * float(np.hypot(first.half_ns, last.half_ns)) / apart
+    if abs(rate - 1) * 1e6 > CLOSE_PPM or unsure > CARD_PPM:  # asleep in between, or too close
+        return 1.0, CARD_PPM
+    return rate, unsure + WANDER_PPM
+
+
+def _card_ns(shown: Shown) -> int:
+    return shown.card_ns
+
+
+def _contradict(knots: Int64, halves: Sequence[float]) -> bool:
+    pairs = zip(pairwise(knots.tolist()), pairwise(halves), strict=True)
+    return any(
+        (d := b[0] - a[0]) <= 0 or abs((b[1] - a[1]) - d) > CLOSE_PPM * 1e-6 * d + sum(half)
+        for (a, b), half in pairs
+    )
+
+
+def _card_clock(
+    knots: Int64,
+    halves: Sequence[float],
+    seen: Sequence[CardSeen],
+    source: str,
+    span_ns: tuple[int, int],
+) -> CardClock:
+    apart = int(knots[-1, 0] - knots[0, 0])
+    if apart > 0:
+        rate = float(knots[-1, 1] - knots[0, 1]) / apart
+        ppm = 1e6 * float(np.hypot(halves[0], halves[-1])) / apart + WANDER_PPM
+    if apart <= 0 or ppm > CAMERA_PPM:  # too close to tell the drift: the surest is taken
+        best = int(np.argmin(halves))
+        knots, halves, seen = knots[[best]], [halves[best]], [seen[best]]
+        rate, ppm = 1.0, CAMERA_PPM
+    first, last = (int(t) for t in knots[[0, -1], 0])
+    away = max(first - span_ns[0], span_ns[1] - last, 0)
+    half = max(halves) + away * ppm * 1e-6 + (last - first) / 2 * WANDER_PPM * 1e-6
+    clock = ClockMap(
+        "session", source, knots, rate, rate,
+        sigma_ns=max(halves) / Z95, valid_ns=(first, last),
+        rate_sigma_ppm=ppm / Z95, limit_ns=LIMIT_NS,
+    )  # fmt: skip
+    return CardClock(clock, half / 1e6, tuple(seen))
