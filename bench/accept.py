@@ -52,9 +52,8 @@ class Capability(Protocol):
 
 def main() -> int:
     arguments = _arguments()
-    capability = cast(
-        "Capability", importlib.import_module(f"bench.acceptance.{arguments.capability}")
-    )
+    module = arguments.capability.replace("-", "_")
+    capability = cast("Capability", importlib.import_module(f"bench.acceptance.{module}"))
     seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
     journal = Path(arguments.journal or tempfile.gettempdir()) / f"{arguments.capability}.jsonl"
     rows = _run(capability, seeds, journal, _revision())
