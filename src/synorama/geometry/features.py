@@ -1,0 +1,94 @@
+"""Points of a picture that can be found again in another: SIFT, and who looks like whom."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Bool = NDArray[np.bool_]
+    Float32 = NDArray[np.float32]
+    Float64 = NDArray[np.float64]
+    Int64 = NDArray[np.int64]
+    Picture = NDArray[np.uint8]
+
+__all__ = ["Features", "detect", "matches"]
+
+LEAST_CONTRAST = 0.004  # far below OpenCV's: plain walls are all there is; the best are kept
+EDGE = 12.0
+RATIO = 0.85  # of the distances to the best and the second-best that looks alike
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Features:
+    """What was found in one picture.
+
+    Parameters
+    ----------
+    pixels
+        ``(N, 2)`` where.
+    descriptors
+        ``(N, 128)`` float32 of unit length (root SIFT).
+    """
+
+    pixels: Float64
+    descriptors: Float32
+
+    def __len__(self) -> int:
+        return len(self.pixels)
+
+    def chosen(self, which: Bool | Int64) -> Features:
+        """Return some of them."""
+        return Features(self.pixels[which], self.descriptors[which])
+
+
+def detect(picture: Picture, count: int, seen: Bool | None = None) -> Features:
+    """Return the most distinct points of a grey picture.
+
+    SIFT (D. Lowe, IJCV 2004) as root SIFT (R. Arandjelovic and A. Zisserman, CVPR 2012).
+
+    Parameters
+    ----------
+    picture
+        ``(H, W)`` uint8.
+    count
+        How many at most.
+    seen
+        ``(H, W)`` where to look.
+    """
+    import cv2
+
+    finder: Any = cv2.SIFT_create(  # type: ignore[attr-defined]
+        count, 3, LEAST_CONTRAST, EDGE
+    )
+    mask = None if seen is None else seen.astype(np.uint8) * 255
+    found, rows = finder.detectAndCompute(picture, mask)
+    if rows is None or not len(found):
+        return Features(np.zeros((0, 2)), np.zeros((0, 128), np.float32))
+    rows = np.sqrt(rows / np.maximum(rows.sum(axis=1, keepdims=True), 1e-6))
+    pixels = np.array([point.pt for point in found], np.float64)
+    return Features(pixels, rows.astype(np.float32))
+
+
+def matches(ours: Features, theirs: Features, ratio: float = RATIO) -> Int64:
+    """Return pairs ``(M, 2)`` of features that look alike and like no other.
+
+    Each of ours has at most one partner, whose distance is below that of the next best by the
+    ratio; each of theirs goes to the one of ours that is nearest.
+    """
+    if not len(ours) or len(theirs) < 2:
+        return np.zeros((0, 2), np.int64)
+    alike = ours.descriptors @ theirs.descriptors.T
+    rows = np.arange(len(ours))
+    best = alike.argmax(axis=1)
+    first = alike[rows, best].copy()
+    mine = alike.argmax(axis=0)
+    alike[rows, best] = -1.0
+    second = alike.max(axis=1)
+    near, next_near = (np.sqrt(np.maximum(2.0 - 2.0 * s, 0.0)) for s in (first, second))
+    kept = np.flatnonzero((near < ratio * next_near) & (mine[best] == rows))
+    return np.stack([kept, best[kept]], axis=1)

@@ -1,0 +1,236 @@
+"""Landmarks: features of posed pictures whose place in space is known.
+
+A scanner's picture gets its distances from the cloud. Pictures of the glasses have no cloud that
+is dense enough: their landmarks are seen from several places and triangulated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from synorama.geometry.features import Features, detect, matches
+from synorama.geometry.lenses import Lens, unproject
+from synorama.geometry.views import PosedPicture, grey, resized, tiles
+from synorama.geometry.zbuffer import ZBuffer, lifted, zbuffer
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Bool = NDArray[np.bool_]
+    Float64 = NDArray[np.float64]
+    Int64 = NDArray[np.int64]
+
+__all__ = ["LandmarkView", "from_cloud", "from_motion", "look", "moved"]
+
+VIEW_FEATURES = 900  # of one tile or photograph
+FRAME_FEATURES = 1400
+VIEW_PX = 1024
+FRAME_PX = 704
+MASK_PX = 8  # steps of the mask of what a lens draws
+CELL_RAD = 0.006  # of a z-buffer: scans of rooms have points closer than that
+PANORAMA_CELLS = 1024
+
+NEIGHBOURS = 6  # frames with which each is compared
+SEEN_APART_RAD = np.deg2rad(2.5)  # least angle at a landmark between two rays to it
+RAY_OFF_RAD = 0.006  # of each ray from the landmark
+MATCHED_OFF_RAD = 0.01  # of two rays from a common plane
+FACING = 0.3  # least cosine between the axes of two frames that may see the same
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LandmarkView:
+    """The landmarks of one picture.
+
+    Parameters
+    ----------
+    name
+        Of the picture.
+    features
+        How they look.
+    points_m
+        ``(N, 3)`` where they are, in the frame of the picture's pose.
+    """
+
+    name: str
+    features: Features
+    points_m: Float64
+
+    def chosen(self, which: Bool) -> LandmarkView:
+        """Return some of them."""
+        return LandmarkView(self.name, self.features.chosen(which), self.points_m[which])
+
+
+def moved(views: Iterable[LandmarkView], matrix: Float64) -> tuple[LandmarkView, ...]:
+    """Return landmarks in another frame: ``(4, 4)`` ``T_other_frame``."""
+    return tuple(replace(v, points_m=v.points_m @ matrix[:3, :3].T + matrix[:3, 3]) for v in views)
+
+
+def look(picture: PosedPicture, count: int) -> Features:
+    """Return the features of a picture, where its lens draws anything."""
+    if picture.lens.model not in ("fisheye624", "fisheye"):
+        return detect(grey(picture.pixels), count)
+    lens = picture.lens
+    x, y = np.meshgrid(np.arange(0, lens.width, MASK_PX), np.arange(0, lens.height, MASK_PX))
+    seen = unproject(lens, np.stack([x, y], axis=-1))[1]
+    whole = np.repeat(np.repeat(seen, MASK_PX, axis=0), MASK_PX, axis=1)
+    return detect(grey(picture.pixels), count, whole[: lens.height, : lens.width])
+
+
+# --- pictures of a scanner -------------------------------------------------------------------
+
+
+def from_cloud(pictures: Sequence[PosedPicture], cloud_m: Float64) -> tuple[LandmarkView, ...]:
+    """Return the landmarks of pictures in the frame of a cloud, which gives the distances.
+
+    Parameters
+    ----------
+    pictures
+        Panoramas and photographs, posed in the frame of the cloud.
+    cloud_m
+        ``(N, 3)``.
+    """
+    views = []
+    for picture in pictures:
+        buffer = zbuffer(_coarse(picture.lens), cloud_m, np.asarray(np.linalg.inv(picture.pose)))
+        parts = tiles(resized(picture, VIEW_PX) if _is_flat(picture) else picture)
+        views.extend(_lifted_view(tile, picture.pose, buffer) for tile in parts)
+    return tuple(view for view in views if len(view.features) > 1)
+
+
+def _is_flat(picture: PosedPicture) -> bool:
+    return picture.lens.model not in ("spherical", "cylindrical")
+
+
+def _coarse(lens: Lens) -> Lens:
+    if lens.model in ("spherical", "cylindrical"):
+        return lens.resized(min(1.0, PANORAMA_CELLS / lens.width))
+    return lens.resized(min(1.0, 1.0 / (CELL_RAD * lens.pixels_per_rad)))
+
+
+def _lifted_view(tile: PosedPicture, whole_pose: Float64, buffer: ZBuffer) -> LandmarkView:
+    features = look(tile, VIEW_FEATURES)
+    rays, seen = unproject(tile.lens, features.pixels)
+    turned = rays @ (tile.pose[:3, :3].T @ whole_pose[:3, :3])
+    points, good = lifted(buffer, turned)
+    there = points @ whole_pose[:3, :3].T + whole_pose[:3, 3]
+    return LandmarkView(tile.name, features, there).chosen(good & seen)
+
+
+# --- pictures of the glasses -----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Frame:
+    picture: PosedPicture
+    features: Features
+    rays: Float64
+    numbers: Int64  # of its features, among those of all frames
+
+
+def from_motion(frames: Sequence[PosedPicture]) -> tuple[LandmarkView, ...]:
+    """Return landmarks of a moving camera's frames whose poses are known, by triangulation.
+
+    Parameters
+    ----------
+    frames
+        Frames from different places; those that see the same from 2.5 degrees apart, and agree,
+        give landmarks.
+    """
+    looked = _looked(frames)
+    pairs = [_same(looked[i], looked[j]) for i, j in _neighbours(looked)]
+    total = sum(len(f.features) for f in looked)
+    origins = np.concatenate([np.tile(f.picture.pose[:3, 3], (len(f.rays), 1)) for f in looked])
+    rays = np.concatenate([f.rays for f in looked])
+    track = _tracks(np.concatenate(pairs) if pairs else np.zeros((0, 2), np.int64), total)
+    points, good = _triangulated(track, origins, rays)
+    views = [
+        LandmarkView(f.picture.name, f.features, points[f.numbers]).chosen(good[f.numbers])
+        for f in looked
+    ]
+    return tuple(view for view in views if len(view.features) > 1)
+
+
+def _looked(frames: Sequence[PosedPicture]) -> list[_Frame]:
+    looked, first = [], 0
+    for frame in frames:
+        picture = resized(frame, FRAME_PX)
+        features = look(picture, FRAME_FEATURES)
+        rays, seen = unproject(picture.lens, features.pixels)
+        features, rays = features.chosen(seen), rays[seen] @ picture.pose[:3, :3].T
+        numbers = first + np.arange(len(rays))
+        looked.append(_Frame(picture, features, rays, numbers))
+        first += len(rays)
+    return looked
+
+
+def _neighbours(looked: Sequence[_Frame]) -> list[tuple[int, int]]:
+    """Return which frames may see the same: near each other and facing the same way."""
+    poses = np.array([f.picture.pose for f in looked]).reshape(-1, 4, 4)
+    facing = poses[:, :3, 2] @ poses[:, :3, 2].T
+    gap = np.linalg.norm(poses[:, np.newaxis, :3, 3] - poses[:, :3, 3], axis=2)
+    worth = np.where((facing > FACING) & (gap > 0.05), facing - 0.2 * gap, -np.inf)
+    np.fill_diagonal(worth, -np.inf)
+    found = set()
+    for i, row in enumerate(worth):
+        for j in np.argsort(-row)[:NEIGHBOURS]:
+            if np.isfinite(row[j]):
+                found.add((min(i, int(j)), max(i, int(j))))
+    return sorted(found)
+
+
+def _same(one: _Frame, two: _Frame) -> Int64:
+    """Return features ``(M, 2)`` of two frames that look alike and whose rays may meet."""
+    pairs = matches(one.features, two.features)
+    base = two.picture.pose[:3, 3] - one.picture.pose[:3, 3]
+    b, e = one.rays[pairs[:, 0]], two.rays[pairs[:, 1]]
+    normal = np.cross(b, base)
+    size = np.linalg.norm(normal, axis=1)
+    off = np.abs((normal * e).sum(axis=1)) / np.maximum(size, 1e-9)
+    kept = pairs[off < MATCHED_OFF_RAD]
+    return np.stack([one.numbers[kept[:, 0]], two.numbers[kept[:, 1]]], axis=1)
+
+
+def _tracks(pairs: Int64, count: int) -> Int64:
+    """Return the track ``(count,)`` of each feature: those that are the same share a number."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    links = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(count, count))
+    return np.asarray(connected_components(links, directed=False)[1], np.int64)
+
+
+def _triangulated(track: Int64, origins: Float64, rays: Float64) -> tuple[Float64, Bool]:
+    """Return for each feature where the rays of its track meet, and whether they do.
+
+    The point has the least sum of squared distances to the rays.
+    """
+    count = int(track.max(initial=-1)) + 1
+    across = np.eye(3) - rays[:, :, np.newaxis] * rays[:, np.newaxis]
+    matrix, right = np.zeros((count, 3, 3)), np.zeros((count, 3))
+    np.add.at(matrix, track, across)
+    np.add.at(right, track, np.einsum("nij,nj->ni", across, origins))
+    solved = np.linalg.solve(matrix + 1e-9 * np.eye(3), right[..., np.newaxis])
+    points = np.asarray(solved[..., 0], np.float64)
+    ways = points[track] - origins
+    along = (ways * rays).sum(axis=1)
+    miss = np.linalg.norm(ways - along[:, np.newaxis] * rays, axis=1)
+    off = np.where(along > 0.1, np.arctan2(miss, along), np.pi)
+    worst = np.zeros(count)
+    np.maximum.at(worst, track, off)
+    good = (worst < RAY_OFF_RAD) & (_spread(track, rays, count) > SEEN_APART_RAD)
+    return points[track], good[track]
+
+
+def _spread(track: Int64, rays: Float64, count: int) -> Float64:
+    """Return twice the widest angle between a ray of a track and the middle of its rays."""
+    middle = np.zeros((count, 3))
+    np.add.at(middle, track, rays)
+    middle /= np.maximum(np.linalg.norm(middle, axis=1, keepdims=True), 1e-12)
+    angle = np.arccos(np.clip((rays * middle[track]).sum(axis=1), -1, 1))
+    widest = np.zeros(count)
+    np.maximum.at(widest, track, angle)
+    return 2 * widest

@@ -1,0 +1,297 @@
+"""Where a scan lies in the world of the glasses, by what they saw of it.
+
+All frames ask together: what each sees of the scan's landmarks becomes a ray in the world (the
+services know where the glasses were), and one motion of the scan, turned about the vertical, must
+bring the landmarks onto the rays. A frame alone would often be wrong; most wrong likenesses
+contradict each other, right ones agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from synorama.geometry.consensus import (
+    Consensus,
+    Sightings,
+    angles_off,
+    by_two_upright,
+    consensus,
+)
+from synorama.geometry.features import Features, matches
+from synorama.geometry.landmarks import FRAME_FEATURES, FRAME_PX, LandmarkView, look
+from synorama.geometry.lenses import unproject
+from synorama.geometry.views import PosedPicture, resized
+from synorama.records import RegistrationResult, RegistrationStatus
+from synorama.transform import RigidTransform
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Bool = NDArray[np.bool_]
+    Float64 = NDArray[np.float64]
+
+__all__ = ["Localization", "locate_scan", "sightings_of"]
+
+COARSE_RAD, FINE_RAD = 0.02, 0.012
+TRIALS = 30_000
+SIGMA_RAD = 0.004  # of a right likeness: pixels, distances, poses of the glasses
+TILT_SIGMA_RAD = np.deg2rad(0.5)  # scanners know the vertical
+ROUNDS = 4
+
+LEAST_FRAMES = 5
+LEAST_VOTES = 15
+FRAME_VOTES = 3  # that make a frame count
+LEAST_OVER_CHANCE = 3.0
+MOST_RUNNER_UP = 0.7
+
+INFLATION = 1.5  # of the covariance; see bench/localize.py
+FLOOR_RAD, FLOOR_M = 3e-4, 0.0015  # what poses of the glasses share and no frame reveals
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Localization:
+    """A scan's place by pictures, with what it stands on.
+
+    Parameters
+    ----------
+    result
+        ``T_world_scan`` and how sure it is.
+    likenesses
+        How many features of the frames look like one of the scan's landmarks.
+    votes, chance_votes
+        How many of them agree on one motion, and how many would if landmarks were dealt anew.
+    frames
+        In how many frames.
+    rms_rad
+        Root mean square angle between rays and landmarks that agree.
+    """
+
+    result: RegistrationResult
+    likenesses: int = 0
+    votes: int = 0
+    chance_votes: int = 0
+    frames: int = 0
+    rms_rad: float = float("nan")
+
+    @property
+    def chance_ratio(self) -> float:
+        """How many times more agree than by chance."""
+        return self.votes / max(self.chance_votes, 1)
+
+
+def locate_scan(
+    frames: Sequence[PosedPicture],
+    landmarks: Sequence[LandmarkView],
+    *,
+    world: str = "world",
+    scan: str = "scan",
+    seed: int = 0,
+) -> Localization:
+    """Return where a scan lies in the world of the glasses.
+
+    Parameters
+    ----------
+    frames
+        Frames of the glasses with their poses ``T_world_camera``; a dozen or more, from different
+        places, see `synorama.geometry.views.spread_frames`.
+    landmarks
+        Of the scan's pictures, in the scan's frame, whose z is about the vertical: see
+        `synorama.geometry.landmarks.from_cloud`.
+    world, scan
+        Names of the two frames.
+    seed
+        Of the draws.
+    """
+    sightings = sightings_of(frames, landmarks)
+    rng = np.random.default_rng([seed, 5])
+    found = _vote(sightings, rng)
+    if found is None:
+        return Localization(
+            _refusal(f"{len(sightings)} features look alike: too few"), len(sightings)
+        )
+    by_chance = _vote(sightings.permuted(rng), rng)
+    fit = _refined(sightings, found)
+    told = Localization(
+        RegistrationResult("refused", ""),
+        len(np.unique(sightings.feature)),
+        len(np.unique(sightings.feature[fit.agree])),
+        0 if by_chance is None else by_chance.votes,
+        _frames_with(sightings.frame[fit.agree]),
+        fit.rms_rad,
+    )
+    return _judged(told, fit, found, world, scan)
+
+
+def sightings_of(frames: Sequence[PosedPicture], landmarks: Sequence[LandmarkView]) -> Sightings:
+    """Return which landmarks are likely seen in which direction of the frames' world."""
+    parts, first = [], 0
+    for number, frame in enumerate(frames):
+        picture = resized(frame, FRAME_PX)
+        features = look(picture, FRAME_FEATURES)
+        which, points = likenesses(features, landmarks)
+        rays, seen = unproject(picture.lens, features.pixels[which])
+        origin = np.broadcast_to(picture.pose[:3, 3], rays.shape)
+        turned = rays @ picture.pose[:3, :3].T
+        whole = Sightings(origin, turned, points, np.full(len(which), number), first + which)
+        parts.append(whole.chosen(seen))
+        first += len(features)
+    return Sightings(*(np.concatenate(p) for p in zip(*map(_columns, parts), strict=True)))
+
+
+def _columns(s: Sightings) -> tuple[Float64 | NDArray[np.int64], ...]:
+    return s.origins, s.rays, s.points, s.frame, s.feature
+
+
+def likenesses(
+    features: Features, landmarks: Sequence[LandmarkView]
+) -> tuple[NDArray[np.int64], Float64]:
+    """Return features ``(M,)`` and the landmarks ``(M, 3)`` of any view that look like them."""
+    which, points = [np.zeros(0, np.int64)], [np.zeros((0, 3))]
+    for view in landmarks:
+        pairs = matches(features, view.features)
+        which.append(pairs[:, 0])
+        points.append(view.points_m[pairs[:, 1]])
+    return np.concatenate(which), np.concatenate(points)
+
+
+def _vote(sightings: Sightings, rng: np.random.Generator) -> Consensus | None:
+    return consensus(sightings, by_two_upright, within_rad=COARSE_RAD, trials=TRIALS, rng=rng)
+
+
+def _frames_with(frame: NDArray[np.int64]) -> int:
+    return int((np.bincount(frame) >= FRAME_VOTES).sum()) if len(frame) else 0
+
+
+# --- least squares ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Fit:
+    """The motion that fits those that agree, and its covariance about their middle."""
+
+    matrix: Float64
+    agree: Bool
+    rms_rad: float
+    covariance: Float64
+    middle_m: Float64
+
+
+def _refined(sightings: Sightings, start: Consensus) -> _Fit:
+    from scipy.spatial.transform import Rotation
+
+    turn, shift = start.rotation, start.shift
+    within = COARSE_RAD
+    for _ in range(ROUNDS):
+        agree = angles_off(sightings, turn, shift) < within
+        middle = sightings.points[agree].mean(axis=0) if agree.any() else np.zeros(3)
+        problem = _Problem(sightings.chosen(agree), turn, turn @ middle + shift, middle)
+        step = problem.solved()
+        turn = Rotation.from_rotvec(step[:3]).as_matrix() @ turn
+        shift = problem.target_m + step[3:] - turn @ middle
+        off = angles_off(sightings, turn, shift)
+        within = float(np.clip(3 * np.median(off[off < within]), 0.004, FINE_RAD))
+    agree = off < within
+    problem = _Problem(sightings.chosen(agree), turn, turn @ middle + shift, middle)
+    matrix = np.eye(4)
+    matrix[:3, :3], matrix[:3, 3] = turn, shift
+    rms = float(np.sqrt((off[agree] ** 2).mean())) if agree.any() else float("nan")
+    return _Fit(matrix, agree, rms, problem.covariance(), turn @ middle + shift)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Problem:
+    """Small turn and shift about the middle of the landmarks, by the angles to the rays."""
+
+    sightings: Sightings
+    turn: Float64
+    target_m: Float64
+    middle: Float64
+
+    def solved(self) -> Float64:
+        from scipy.optimize import least_squares
+
+        if len(self.sightings) < 3:
+            return np.zeros(6)
+        return np.asarray(least_squares(self.residuals, np.zeros(6), loss="soft_l1").x, np.float64)
+
+    def residuals(self, step: Float64) -> Float64:
+        """Return angles across the rays in sigmas, and the lean of the scan in sigmas."""
+        from scipy.spatial.transform import Rotation
+
+        turn = Rotation.from_rotvec(step[:3]).as_matrix() @ self.turn
+        ways = (self.sightings.points - self.middle) @ turn.T + self.target_m + step[3:]
+        ways = ways - self.sightings.origins
+        ways /= np.linalg.norm(ways, axis=1, keepdims=True)
+        across = np.cross(ways, self.sightings.rays) / SIGMA_RAD
+        return np.concatenate([across.ravel(), turn[:2, 2] / TILT_SIGMA_RAD])
+
+    def covariance(self) -> Float64:
+        """Return the covariance ``(6, 6)``, with frames as what errs together.
+
+        The slopes of each frame's cost add up to nothing over all frames; how much they scatter
+        tells how wrong the frames are, whatever the reason: a sandwich estimate.
+        """
+        if len(self.sightings) < 3:
+            return np.full((6, 6), np.inf)
+        slopes = _jacobian(self.residuals)
+        off = self.residuals(np.zeros(6))
+        hessian = slopes.T @ slopes
+        rows = len(self.sightings) * 3
+        frame = np.repeat(self.sightings.frame, 3)
+        pulls = np.zeros((int(frame.max()) + 1, 6))
+        np.add.at(pulls, frame, slopes[:rows] * off[:rows, np.newaxis])
+        count = max(len(np.unique(frame)), 2)
+        inverse = np.linalg.inv(hessian)
+        sandwich = inverse @ (pulls.T @ pulls) @ inverse * count / (count - 1)
+        floor = np.diag([FLOOR_RAD**2] * 3 + [FLOOR_M**2] * 3)
+        return np.asarray(INFLATION**2 * (sandwich + inverse) + floor, np.float64)
+
+
+def _jacobian(residuals: object, step: float = 1e-6) -> Float64:
+    call = residuals
+    columns = [
+        (call(step * e) - call(-step * e)) / (2 * step)  # type: ignore[operator]
+        for e in np.eye(6)
+    ]
+    return np.stack(columns, axis=1)
+
+
+# --- judgement -------------------------------------------------------------------------------
+
+
+def _judged(told: Localization, fit: _Fit, found: Consensus, world: str, scan: str) -> Localization:
+    ratio = found.runner_up / max(found.votes, 1)
+    status, reason = _verdict(told, ratio)
+    result = RegistrationResult(
+        status,
+        reason,
+        None if status == "refused" else RigidTransform(world, scan, fit.matrix),
+        covariance=None if status == "refused" else fit.covariance,
+        runner_up_ratio=ratio,
+        method="scan pictures",
+    )
+    return Localization(
+        result, told.likenesses, told.votes, told.chance_votes, told.frames, told.rms_rad
+    )
+
+
+def _verdict(told: Localization, runner_up_ratio: float) -> tuple[RegistrationStatus, str]:
+    facts = (
+        f"{told.votes} of {told.likenesses} likenesses agree in {told.frames} frames, "
+        f"{told.chance_ratio:.1f} times what chance gives"
+    )
+    if told.frames < LEAST_FRAMES or told.votes < LEAST_VOTES:
+        return "refused", f"too few pictures tell where the scan lies: {facts}"
+    if told.chance_ratio < LEAST_OVER_CHANCE:
+        return "refused", f"the pictures agree hardly better than by chance: {facts}"
+    if runner_up_ratio > MOST_RUNNER_UP:
+        return "ambiguous", f"another place fits nearly as well ({runner_up_ratio:.2f}): {facts}"
+    return "accepted", facts
+
+
+def _refusal(reason: str) -> RegistrationResult:
+    return RegistrationResult("refused", reason, method="scan pictures")
