@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BLOCK_DTYPE",
     "FRAME_DTYPE",
+    "UNKNOWN_SKEW95_NS",
     "AudioTrack",
     "CameraPose",
     "Column",
@@ -50,7 +51,11 @@ __all__ = [
     "UtcEstimate",
     "VideoTrack",
     "Word",
+    "picture_doubt_ns",
 ]
+
+UNKNOWN_SKEW95_NS = 20_000_000
+"""How far pictures may be off the sound of a camera that nobody calibrated."""
 
 FRAME_DTYPE = np.dtype(
     [
@@ -150,6 +155,11 @@ class VideoTrack:
         The device's own name of the stream (VRS ``214-1``; container ``0``).
     pixel_format
         For ``rawvideo``: FFmpeg's name; empty otherwise.
+    skew_ns
+        Carries its times to those of the recording's sound, ``t_sound = t_picture + skew``.
+    skew95_ns
+        Half width of the interval that holds the skew with 95 % probability; None where nobody
+        measured it.
     """
 
     name: str
@@ -166,6 +176,8 @@ class VideoTrack:
     rate_hz: float | None = None
     source: str = ""
     pixel_format: str = ""
+    skew_ns: int = 0
+    skew95_ns: int | None = None
 
     kind = "video"
 
@@ -178,6 +190,12 @@ class VideoTrack:
             raise ValueError(f"{self.name}: rotation {self.rotation_deg} is no quarter turn")
         if (self.storage == "container") != (self.stream_index is not None):
             raise ValueError(f"{self.name}: a container track, and only it, has a stream index")
+
+    @property
+    def moments_ns(self) -> Int64:
+        """``(N,)`` when each frame was taken, as the recording's sound tells the time."""
+        moments: Int64 = self.times_ns + np.int64(self.skew_ns)
+        return moments
 
     @property
     def count(self) -> int:
@@ -570,7 +588,8 @@ class RecordingClock:
     maps
         One ``C_session_recording`` a segment, in order of device time, valid ranges disjoint.
     method
-        ``reference``, ``tic_sync``, ``subghz``, ``timecode``, ``utc``, ``sound``, ``manual``.
+        ``reference``, ``tic_sync``, ``subghz``, ``timecode``, ``utc``, ``sound``, ``card``,
+        ``manual``, ``creation_time``.
     interval95_ms
         Half width of the interval that holds the true clock with 95 % probability; None: unknown.
     p_match
@@ -604,6 +623,17 @@ class RecordingClock:
         return out
 
 
+def picture_doubt_ns(track: VideoTrack, clock: RecordingClock) -> int:
+    """Return by how much pictures may be off their recording's clock, 95 % [ns].
+
+    Nothing where the clock was found by pictures, or where the device stamps a known moment of
+    the exposure with the clock that stamps its sound; what was measured; else the default.
+    """
+    known = track.time_refers_to != "unknown" or clock.method == "card"
+    unmeasured = 0 if known else UNKNOWN_SKEW95_NS
+    return unmeasured if track.skew95_ns is None or clock.method == "card" else track.skew95_ns
+
+
 @dataclass(frozen=True, slots=True)
 class LoopClosure:
     """What is left when a time is carried around a loop of recordings, at worst.
@@ -631,6 +661,9 @@ class SyncResult:
         What the operator should know: fall-backs, missing hardware time...
     loops
         How well the pairs agree with each other.
+    coarse
+        By recording, of some that are in ``unsynced``: a clock good to seconds or minutes, for
+        those who ask for it.
     """
 
     reference: str
@@ -639,6 +672,7 @@ class SyncResult:
     unsynced: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     loops: tuple[LoopClosure, ...] = ()
+    coarse: Mapping[str, RecordingClock] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,6 +7,16 @@
     name = "gopro-front"
     role = "front"
     picture_to_sound_skew_ms = 12.0
+    picture_to_sound_within_ms = 1.5
+
+    [[models]]
+    model = "HERO12 Black"
+    picture_to_sound_skew_ms = 10.0
+    picture_to_sound_within_ms = 8.0
+
+A skew carries the times of pictures to those of sound, ``t_sound = t_picture + skew``: it is
+positive where the sound of a moment is stamped later than its picture. ``within`` is the half
+width of its 95 % interval. A device's own goes before that of its model.
 
 ``session.toml`` says what is particular to one session; its paths are relative to it::
 
@@ -18,13 +28,17 @@
     path = "helper/recording.vrs"
     id = "helper"
     participant = "P02"
+
+    [speech]
+    language = "en"
+    vocabulary = ["colander", "whisk"]
 """
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -35,11 +49,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LONGEST_OFFSET_S",
+    "CameraModel",
     "Device",
     "RecordingEntry",
     "Rig",
     "SessionConfig",
     "SessionEntry",
+    "Skew",
+    "SpeechEntry",
     "find_rig",
     "load_rig",
     "load_session_config",
@@ -49,30 +66,68 @@ __all__ = [
 Model = TypeVar("Model", bound="_Strict")
 LONGEST_OFFSET_S = 4e9  # more than a century: any clock against any other
 Offset = Annotated[float, Field(allow_inf_nan=False, ge=-LONGEST_OFFSET_S, le=LONGEST_OFFSET_S)]
+UNSTATED_WITHIN_MS = 20.0  # of a skew that came without an interval: as of none
+Milliseconds = Annotated[float, Field(allow_inf_nan=False, ge=-2000, le=2000)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$", max_length=64)]
+
+
+class Skew(NamedTuple):
+    """How far pictures are off their sound [ns], and half the width of its 95 % interval."""
+
+    skew_ns: int
+    within_ns: int
 
 
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Device(_Strict):
+class _Skewed(_Strict):
+    """What may have a skew between picture and sound."""
+
+    picture_to_sound_skew_ms: Milliseconds | None = None
+    picture_to_sound_within_ms: Annotated[Milliseconds, Field(ge=0)] | None = None
+
+    @property
+    def skew(self) -> Skew | None:
+        """The skew between picture and sound, if it is known."""
+        if self.picture_to_sound_skew_ms is None:
+            return None
+        within = self.picture_to_sound_within_ms
+        within_ns = round((UNSTATED_WITHIN_MS if within is None else within) * 1e6)
+        return Skew(round(self.picture_to_sound_skew_ms * 1e6), within_ns)
+
+
+class Device(_Skewed):
     """One device of the lab, known by its serial number."""
 
     serial: str
     name: Name
     role: str | None = None
-    picture_to_sound_skew_ms: float | None = None
+
+
+class CameraModel(_Skewed):
+    """What is true of all devices of a model."""
+
+    model: str
 
 
 class Rig(_Strict):
     """The devices of a lab."""
 
     devices: tuple[Device, ...] = ()
+    models: tuple[CameraModel, ...] = ()
 
     def by_serial(self, serial: str) -> Device | None:
         """Return the device with this serial number."""
         return next((d for d in self.devices if serial and d.serial == serial), None)
+
+    def skew_of(self, serial: str, model: str) -> Skew | None:
+        """Return the skew between picture and sound of a device, else of its model."""
+        device = self.by_serial(serial)
+        if device is not None and device.skew is not None:
+            return device.skew
+        return next((m.skew for m in self.models if model and m.model == model), None)
 
 
 class RecordingEntry(_Strict):
@@ -92,11 +147,26 @@ class SessionEntry(_Strict):
     ignore: tuple[str, ...] = ()
 
 
+class SpeechEntry(_Strict):
+    """What the operator says of the session's speech.
+
+    ``vocabulary`` holds words that are likely to be said, such as the objects of the labels.
+    """
+
+    transcribe: bool = True
+    language: Annotated[str, Field(pattern=r"^[a-z]{2,3}$")] | None = None
+    vocabulary: tuple[str, ...] = ()
+    model: str | None = None
+    backend: Literal["auto", "faster-whisper", "whisperx"] = "auto"
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+
+
 class SessionConfig(_Strict):
     """The content of a ``session.toml``."""
 
     session: SessionEntry = SessionEntry()
     recordings: tuple[RecordingEntry, ...] = ()
+    speech: SpeechEntry = SpeechEntry()
 
 
 def find_rig(folder: Path) -> Path | None:
@@ -116,6 +186,7 @@ def load_rig(path: Path | None) -> Rig:
     rig = Rig() if path is None else _load(path, Rig)
     _refuse_twice(path, "serial", [d.serial for d in rig.devices])
     _refuse_twice(path, "name", [d.name for d in rig.devices])
+    _refuse_twice(path, "model", [m.model for m in rig.models])
     return rig
 
 

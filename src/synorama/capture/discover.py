@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 
 from synorama.capture.config import (
@@ -24,7 +24,7 @@ from synorama.errors import (
     InputUnreadableError,
     NoRecordingsError,
 )
-from synorama.records import Recording
+from synorama.records import Recording, Track, VideoTrack
 
 __all__ = ["Discovery", "Found", "discover", "open_found"]
 
@@ -45,6 +45,7 @@ class Found:
     role: str | None = None
     participant: str | None = None
     offset_s: float | None = None
+    rig: Rig = field(default=Rig(), repr=False)
 
     @property
     def path(self) -> Path:
@@ -151,7 +152,19 @@ def open_found(found: Found) -> Recording:
         id=found.id,
         role=found.role or recording.role,
         participant=found.participant or recording.participant,
+        tracks=_with_skew(recording, found.rig),
     )
+
+
+def _with_skew(recording: Recording, rig: Rig) -> dict[str, Track]:
+    """Return the tracks, pictures with the skew that the rig states."""
+    skew = rig.skew_of(recording.serial, recording.model)
+    return {
+        name: replace(track, skew_ns=skew.skew_ns, skew95_ns=skew.within_ns)
+        if skew and isinstance(track, VideoTrack)
+        else track
+        for name, track in recording.tracks.items()
+    }
 
 
 def _files(folder: Path) -> Iterator[Path]:
@@ -261,7 +274,8 @@ def _name(
         if name is None:
             name = _free_name(device.name if device else None, reader.name, used)
         used.add(name)
-        found.append(_found(name, reader, take, entry, device.role if device else None))
+        one = _found(name, reader, take, entry, device.role if device else None)
+        found.append(replace(one, rig=rig))
     if entries:
         stray = next(iter(entries.values()))
         raise ConfigError(

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from synorama.capture import open_found
+from synorama.capture import Found, open_found
+from synorama.capture.config import Rig
 from synorama.errors import InputError
 from synorama.pipeline.stage import Progress, Stage
 from synorama.pipeline.workspace import Workspace
@@ -55,11 +56,22 @@ def _all_in_one(failed: Sequence[InputError]) -> InputError:
 def _raw_inputs(work: Workspace) -> Any:
     """Return names, sizes and times of all raw files, and what the operator said of them."""
     found = [
-        [f.id, f.reader.name, f.role, f.participant, [_stamp(work.folder, p) for p in _all(f.take)]]
-        for f in work.discovery.found
+        [*_said(f), [_stamp(work.folder, p) for p in _all(f.take)]] for f in work.discovery.found
     ]
     unread = [str(error) for error in work.discovery.unread]
     return {"found": found, "unread": unread, "location": work.options.include_location}
+
+
+def _said(found: Found) -> list[Any]:
+    """Return what the operator said of a recording, in the folder or in the rig."""
+    skews = _skews(found.rig, found.take.serial)
+    return [found.id, found.reader.name, found.role, found.participant, *skews]
+
+
+def _skews(rig: Rig, serial: str) -> list[Any]:
+    device = rig.by_serial(serial)
+    own = [list(device.skew)] if device and device.skew else []
+    return own + [[m.model, list(m.skew)] for m in rig.models if m.skew]
 
 
 def _all(take: Any) -> list[Path]:
@@ -78,7 +90,7 @@ def _stamp(folder: Path, path: Path) -> list[Any]:
 
 INGEST = Stage(
     name="ingest",
-    version=1,
+    version=2,
     needs=(),
     libraries=("projectaria-tools", "av"),
     inputs=_raw_inputs,

@@ -11,17 +11,16 @@ from typing import Any
 
 from synorama import __version__
 from synorama.errors import ClockRangeError, UsageError
-from synorama.records import RecordingClock, SyncResult
+from synorama.records import RecordingClock, SyncResult, picture_doubt_ns
 from synorama.session.guard import open_guarded
 from synorama.session.parts import Progress, check_header, open_part, read_sync
-from synorama.session.records_io import relative_path
+from synorama.session.records_io import moments_ns, read_video, relative_path
 from synorama.session.schema import EXTRA_ROOTS, SCHEMA, SCHEMA_VERSION, SessionInfo
 from synorama.session.storage import (
     attribute,
     damage_named,
     in_order,
     new_hdf5,
-    read_table,
     set_attributes,
     write_json,
     write_table,
@@ -170,11 +169,20 @@ def _place(group: Any, name: str, sync: SyncResult | None) -> None:
     for track in group["tracks"].values():
         if "t_device_ns" in track:
             _write_session_times(track, clock, digest)
+        if attribute(track, "kind") == "video":
+            set_attributes(track, {"picture_interval95_ms": _picture_interval95_ms(track, clock)})
+
+
+def _picture_interval95_ms(track: Any, clock: RecordingClock) -> float | None:
+    """Return how well a view's times are known: its clock, and its pictures against that clock."""
+    if clock.interval95_ms is None:
+        return None
+    return clock.interval95_ms + picture_doubt_ns(read_video(track), clock) / 1e6
 
 
 def _write_session_times(track: Any, clock: RecordingClock, digest: str) -> None:
     try:
-        times = clock.apply(read_table(track, "t_device_ns"))
+        times = clock.apply(moments_ns(track))
     except ClockRangeError as error:
         set_attributes(track, {"outside_clock": error.message})
         return

@@ -17,7 +17,7 @@ from synorama.session.parts import check_header
 from synorama.session.records_io import read_recording
 from synorama.session.schema import SessionInfo
 from synorama.session.storage import attribute, damage_named, in_order, read_json, read_table
-from synorama.session.sync_io import clock_digest, read_clock
+from synorama.session.sync_io import clock_digest, read_clock, read_coarse
 from synorama.session.words_io import read_transcript
 
 if TYPE_CHECKING:
@@ -46,6 +46,8 @@ class Content:
         By recording: names of tracks that were left out because they tell the location.
     sync_warnings
         What synchronization wants the operator to know.
+    coarse
+        By recording, of some that could not be placed: a clock good to seconds or minutes.
     transcript
         None where nothing was transcribed.
     """
@@ -59,12 +61,22 @@ class Content:
     sources: Mapping[str, tuple[MediaSource, ...]]
     withheld: Mapping[str, tuple[str, ...]]
     sync_warnings: tuple[str, ...]
+    coarse: Mapping[str, RecordingClock]
     transcript: Transcript | None
 
     @property
     def words(self) -> tuple[Word, ...] | None:
         """In the order of the file; None where nothing was transcribed."""
         return None if self.transcript is None else self.transcript.words
+
+    @property
+    def coarse_times(self) -> dict[str, Int64]:
+        """Session times [ns], good to seconds or minutes, by view of what could not be placed."""
+        return {
+            f"{name}/{track.name}": clock.apply(track.moments_ns)
+            for name, clock in self.coarse.items()
+            for track in self.recordings[name].videos
+        }
 
 
 def read_content(path: Path) -> Content:
@@ -87,6 +99,7 @@ def read_content(path: Path) -> Content:
             unsynced=_unsynced(groups),
             view_times=_view_times(groups, recordings, clocks, path),
             outside=_outside(groups),
+            coarse=read_coarse(file["sync"]) if "sync" in file else {},
             sources={name: _sources(groups[name], recordings[name], path) for name in groups},
             withheld=_withheld(groups),
             sync_warnings=tuple(read_json(file["sync"], "warnings")) if "sync" in file else (),

@@ -25,7 +25,9 @@ from synorama.records import (
     SampleTrack,
     Track,
     Transcript,
+    VideoTrack,
     Word,
+    picture_doubt_ns,
 )
 from synorama.session.choose import Select, Timeline, sample_spans
 from synorama.session.content import Content, read_content
@@ -195,6 +197,14 @@ class Session:
         return tuple(self._read().view_times)
 
     @property
+    def coarse_views(self) -> tuple[str, ...]:
+        """Video tracks whose session times are good to seconds or minutes, from wall clocks.
+
+        They are in `views` of nobody and come only to those who say ``coarse=True``.
+        """
+        return tuple(self._read().coarse_times)
+
+    @property
     def problems(self) -> Mapping[str, tuple[Problem, ...]]:
         """By recording, what an operator should know of it."""
         return {name: one.problems for name, one in self._read().recordings.items()}
@@ -233,9 +243,31 @@ class Session:
 
     # --- pictures -----------------------------------------------------------------------------
 
-    def times_ns(self, view: str) -> Int64:
-        """Return the session times of all frames of a view, in display order."""
-        return self._read().view_times[self._view(view)]
+    def times_ns(self, view: str, *, coarse: bool = False) -> Int64:
+        """Return the session times of all frames of a view, in display order.
+
+        ``coarse``: also of those of `coarse_views`.
+        """
+        return self._times(self._view(view, coarse))
+
+    def interval95_ms(self, view: str) -> float | None:
+        """Return the half width of the 95 % interval of a view's times, coarse ones too.
+
+        It holds what its recording's clock and its pictures against that clock are unsure by;
+        None where nobody measured it.
+        """
+        name, track = self._view(view, coarse=True).split("/")
+        content = self._read()
+        clock = content.clocks.get(name) or content.coarse[name]
+        video = content.recordings[name].tracks[track]
+        if clock.interval95_ms is None or not isinstance(video, VideoTrack):
+            return None
+        return clock.interval95_ms + picture_doubt_ns(video, clock) / 1e6
+
+    def _times(self, view: str) -> Int64:
+        content = self._read()
+        placed = content.view_times.get(view)
+        return content.coarse_times[view] if placed is None else placed
 
     def frame(
         self,
@@ -244,9 +276,10 @@ class Session:
         *,
         select: Select = "previous",
         tolerance_s: float | None = None,
+        coarse: bool = False,
     ) -> Frame | None:
         """Return the frame of a view at an instant; see `clip`."""
-        name = self._view(view)
+        name = self._view(view, coarse)
         tolerance_ns = None if tolerance_s is None else round(tolerance_s * NS_PER_S)
         i = self._timeline(name).pick(t_ns, select, tolerance_ns)
         return None if i is None else self._decode(name, i)
@@ -260,6 +293,7 @@ class Session:
         *,
         select: Select = "previous",
         tolerance_s: float | None = None,
+        coarse: bool = False,
     ) -> dict[str, list[Frame | None]]:
         """Return frames of several views that end at an instant.
 
@@ -277,6 +311,8 @@ class Session:
         tolerance_s
             How far the frame may be from its instant. By default one and a half times the
             median distance of the view's frames: what jitter explains, and no gap.
+        coarse
+            Also allow views of `coarse_views`, whose times may be minutes off.
 
         Returns
         -------
@@ -286,7 +322,10 @@ class Session:
         step_ns = round(step_s * NS_PER_S)
         instants = [t_ns - k * step_ns for k in range(frames - 1, -1, -1)]
         return {
-            view: [self.frame(view, t, select=select, tolerance_s=tolerance_s) for t in instants]
+            view: [
+                self.frame(view, t, select=select, tolerance_s=tolerance_s, coarse=coarse)
+                for t in instants
+            ]
             for view in views
         }
 
@@ -295,7 +334,7 @@ class Session:
         if view not in here.timelines:
             name, track = view.split("/")
             rate = getattr(self.recording(name).tracks[track], "rate_hz", None)
-            here.timelines[view] = Timeline.of(self._read().view_times[view], rate)
+            here.timelines[view] = Timeline.of(self._times(view), rate)
         return here.timelines[view]
 
     def _decode(self, view: str, i: int) -> Frame:
@@ -305,7 +344,7 @@ class Session:
             found = self.recording(name).tracks[track]
             here.decoders[view] = VideoDecoder(self._sources(name), found)  # type: ignore[arg-type]
         image = here.decoders[view].frame(i)
-        return Frame(view, i, int(self.times_ns(view)[i]), image)
+        return Frame(view, i, int(self._times(view)[i]), image)
 
     # --- sound, samples, words, poses ---------------------------------------------------------
 
@@ -418,18 +457,19 @@ class Session:
         what = f"several recordings have the role '{name}'" if roles else f"no recording '{name}'"
         raise NotInSessionError(what, path=self.path, hint=f"known are: {known}")
 
-    def _view(self, view: str) -> str:
-        content = self._read()
-        if view in content.view_times:
+    def _view(self, view: str, coarse: bool = False) -> str:
+        known = {*self.views, *(self.coarse_views if coarse else ())}
+        if view in known:
             return view
         name, track = self._split(view)
         key = f"{self._recording_id(name)}/{track}"
-        if key in content.view_times:
+        if key in known:
             return key
+        only = " but coarsely; say coarse=True to have it" * (key in self.coarse_views)
         raise NotInSessionError(
-            f"no view '{view}' on the session clock",
+            f"no view '{view}' on the session clock{only}",
             path=self.path,
-            hint="views are: " + ", ".join(content.view_times),
+            hint="views are: " + ", ".join(self.views),
         )
 
     def _track(self, track: str) -> tuple[str, Track]:

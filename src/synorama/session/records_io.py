@@ -44,7 +44,14 @@ from synorama.session.storage import (
     write_text,
 )
 
-__all__ = ["kept_tracks", "read_recording", "relative_path", "write_recording"]
+__all__ = [
+    "kept_tracks",
+    "moments_ns",
+    "read_recording",
+    "read_video",
+    "relative_path",
+    "write_recording",
+]
 
 
 # --- a recording ------------------------------------------------------------------------------
@@ -229,7 +236,7 @@ def _write_track(group: Any, track: Track) -> None:
 def _read_track(group: Any, path: Path) -> Track:
     kind = attribute(group, "kind")
     if kind == "video":
-        return _read_video(group)
+        return read_video(group)
     if kind == "audio":
         return _read_audio(group)
     if kind == "points":
@@ -252,13 +259,23 @@ def _write_video(group: Any, track: VideoTrack) -> None:
             "time_refers_to": track.time_refers_to,
             "rate_hz": None if track.rate_hz is None else float(track.rate_hz),
             "pixel_format": track.pixel_format,
+            "picture_skew_ns": track.skew_ns,
+            "picture_skew95_ns": track.skew95_ns,
         },
     )
     write_table(group, "t_device_ns", track.times_ns)
     write_table(group, "index", track.index)
 
 
-def _read_video(group: Any) -> VideoTrack:
+def moments_ns(track: Any) -> NDArray[np.int64]:
+    """Return the device times of a track, of pictures with the skew against their sound."""
+    times: NDArray[np.int64] = read_table(track, "t_device_ns").astype(np.int64)
+    times += np.int64(attribute(track, "picture_skew_ns", 0))
+    return times
+
+
+def read_video(group: Any) -> VideoTrack:
+    """Read a video track."""
     keys = ("codec", "width", "height", "storage", "stream_index", "time_refers_to", "rate_hz")
     return VideoTrack(
         name=_name(group),
@@ -268,6 +285,8 @@ def _read_video(group: Any) -> VideoTrack:
         rotation_deg=attribute(group, "rotation"),
         source=attribute(group, "source"),
         pixel_format=attribute(group, "pixel_format"),
+        skew_ns=attribute(group, "picture_skew_ns", 0),
+        skew95_ns=attribute(group, "picture_skew95_ns"),
         **{key: attribute(group, key) for key in keys},
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from synorama.records import Recording, RecordingClock, Track
+from synorama.records import Recording, RecordingClock, Track, VideoTrack, picture_doubt_ns
 from synorama.session.content import Content
 from synorama.session.read import Session
 from synorama.session.schema import SCHEMA_VERSION
@@ -55,7 +55,8 @@ def _recording(content: Content, one: Recording) -> dict[str, Any]:
         ],
         "clock": None if clock is None else _clock(clock),
         "unsynced_because": content.unsynced.get(one.id),
-        "tracks": [_track(track) for track in one.tracks.values()],
+        "coarse_clock": _clock(content.coarse[one.id]) if one.id in content.coarse else None,
+        "tracks": [_track(track, clock) for track in one.tracks.values()],
         "withheld": list(content.withheld.get(one.id, ())),
         "problems": [problem.text for problem in one.problems],
     }
@@ -71,8 +72,16 @@ def _clock(clock: RecordingClock) -> dict[str, Any]:
     }
 
 
-def _track(track: Track) -> dict[str, Any]:
-    return {
+def _picture(track: VideoTrack, clock: RecordingClock | None) -> dict[str, Any]:
+    within = None if clock is None else clock.interval95_ms
+    if clock is not None and within is not None:
+        within += picture_doubt_ns(track, clock) / 1e6
+    return {"picture_skew_ms": track.skew_ns / 1e6, "picture_interval95_ms": within}
+
+
+def _track(track: Track, clock: RecordingClock | None) -> dict[str, Any]:
+    facts = _picture(track, clock) if isinstance(track, VideoTrack) else {}
+    return facts | {
         "name": track.name,
         "kind": track.kind,
         "codec": getattr(track, "codec", None),

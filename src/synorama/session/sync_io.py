@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from synorama.timebase import ClockMap
 __all__ = [
     "clock_digest",
     "read_clock",
+    "read_coarse",
     "read_pairs",
     "read_result",
     "write_clock",
@@ -182,6 +183,18 @@ def write_result(group: Any, result: SyncResult) -> None:
         write_clock(inside, clock)
 
 
+def _write_coarse(group: Any, coarse: Mapping[str, RecordingClock]) -> None:
+    """Write clocks that are good to seconds, by recording, where there are any."""
+    for name, clock in coarse.items():
+        write_clock(group.require_group("coarse").create_group(name), clock)
+
+
+def read_coarse(group: Any) -> dict[str, RecordingClock]:
+    """Read the clocks that are good to seconds."""
+    found = group.get("coarse", {})
+    return {name: read_clock(found[name], name) for name in found}
+
+
 def write_evidence(group: Any, result: SyncResult) -> None:
     """Write all of a sync result but the clocks: pairs, what could not be placed and why."""
     set_attributes(group, {"reference": result.reference})
@@ -189,6 +202,7 @@ def write_evidence(group: Any, result: SyncResult) -> None:
     write_json(group, "warnings", list(result.warnings))
     write_json(group, "loops", [[list(loop.recordings), loop.closure_ns] for loop in result.loops])
     _write_pairs(group.create_group("pairs"), result.pairs)
+    _write_coarse(group, result.coarse)
 
 
 def read_result(group: Any) -> SyncResult:
@@ -200,4 +214,5 @@ def read_result(group: Any) -> SyncResult:
         unsynced=read_json(group, "unsynced"),
         warnings=tuple(read_json(group, "warnings")),
         loops=tuple(LoopClosure(tuple(names), off) for names, off in read_json(group, "loops")),
+        coarse=read_coarse(group),
     )

@@ -20,6 +20,7 @@ from synorama.records import FileRef, Problem, Recording, RecordingClock, VideoT
 from synorama.session.content import Content, read_content, read_session_times
 from synorama.session.guard import open_guarded
 from synorama.session.links import state_of_link
+from synorama.session.records_io import moments_ns
 from synorama.session.seal import digest_blocks
 from synorama.session.storage import damage_named, in_order
 from synorama.session.sync_io import clock_digest
@@ -104,7 +105,7 @@ def _wrong_times(track: Any, clock: RecordingClock, path: Path) -> str:
         return ""
     times = read_session_times(track, clock_digest(clock), path)
     try:
-        expected = clock.apply(track["t_device_ns"][()])
+        expected = clock.apply(moments_ns(track))
     except ClockRangeError as error:
         return f"its session times lie outside the clock: {error.message}"
     if not np.array_equal(times, expected):
