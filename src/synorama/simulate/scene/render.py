@@ -114,7 +114,7 @@ class Studio:
             person.name: make_figure(room.seed * 10 + k, self.surface.atlas, room.lamps)
             for k, person in enumerate(people)
         }
-        self._step_ns = figure_step_ns
+        self.figure_step_ns = figure_step_ns
         self._postures: dict[str, tuple[int, Posture]] = {}
         self._surfaces: dict[tuple[str, bool], Surface] = {}
         self._noise = np.random.default_rng([room.seed, 6]).standard_normal(NOISE_BANK, np.float32)
@@ -171,7 +171,11 @@ class Studio:
         world_camera
             ``(4, 4)`` pose ``T_world_camera``.
         """
-        step = (t_ns // self._step_ns, world_camera.tobytes(), film) if self._step_ns else None
+        step = (
+            (t_ns // self.figure_step_ns, world_camera.tobytes(), film)
+            if self.figure_step_ns
+            else None
+        )
         known = self._lights.get(camera)
         if known is None or step is None or known[0] != step:
             known = self._lights[camera] = step, self._light(camera, world_camera, t_ns, film)
@@ -222,7 +226,7 @@ class Studio:
         seen
             Which pixels there are, in their order; all by default.
         """
-        if not camera.readout_s or self._step_ns:
+        if not camera.readout_s or self.figure_step_ns:
             return [(slice(None), t_ns)]
         rows = np.linspace(0, camera.height, BANDS + 1).round().astype(int)
         delays = camera.row_delay_s((rows[:-1] + rows[1:] - 1) / 2)
@@ -266,7 +270,7 @@ class Studio:
 
     def _posture(self, name: str, t_ns: int) -> Posture:
         """Return somebody's posture, the last one while it is kept."""
-        step = self._step_ns or 1
+        step = self.figure_step_ns or 1
         at_ns = t_ns // step * step + step // 2
         known = self._postures.get(name)
         if known is None or known[0] != at_ns:
