@@ -13,12 +13,14 @@ from typer.exceptions import TyperException
 from synorama import __version__, console
 from synorama.commands.align import align
 from synorama.commands.doctor import doctor
+from synorama.commands.import_words import export_words, import_words
 from synorama.commands.inspect import inspect
 from synorama.commands.process import process, sync
 from synorama.commands.seal import seal
 from synorama.commands.show import show
 from synorama.commands.simulate import simulate
 from synorama.commands.status import status
+from synorama.commands.transcribe import transcribe
 from synorama.commands.validate import validate
 from synorama.errors import MissingDependencyError, SynoramaError, UsageError
 
@@ -43,6 +45,7 @@ VERBS = (
     process,
     sync,
     align,
+    transcribe,
     seal,
     simulate,
 )
@@ -50,6 +53,8 @@ VERBS = (
 
 for verb in VERBS:
     app.command()(verb)
+app.command("export")(export_words)
+app.command("import")(import_words)  # the plain name is a word of the language
 
 
 def _print_version(wanted: bool) -> None:

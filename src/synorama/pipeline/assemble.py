@@ -9,13 +9,14 @@ from typing import Any
 from synorama.pipeline.ingest import INGEST
 from synorama.pipeline.stage import Progress, Stage
 from synorama.pipeline.sync import SYNC
+from synorama.pipeline.transcribe import WORDS
 from synorama.pipeline.workspace import Workspace, read_journal
 
 __all__ = ["ASSEMBLE", "PARTS"]
 
 EPOCH_SIGMA_S = 60.0
 
-PARTS = (INGEST, SYNC)
+PARTS = (INGEST, SYNC, WORDS)
 """The stages whose parts a session is made of; one that is skipped brings none."""
 
 

@@ -10,7 +10,8 @@ from synorama.pipeline.assemble import ASSEMBLE
 from synorama.pipeline.ingest import INGEST
 from synorama.pipeline.stage import Progress, Stage
 from synorama.pipeline.sync import SYNC
+from synorama.pipeline.transcribe import TRANSCRIBE, WORDS
 
 __all__ = ["STAGES", "Progress", "Stage"]
 
-STAGES: tuple[Stage, ...] = (INGEST, SYNC, ASSEMBLE)
+STAGES: tuple[Stage, ...] = (INGEST, SYNC, TRANSCRIBE, WORDS, ASSEMBLE)

@@ -190,10 +190,12 @@ def read_sync(path: Path) -> SyncResult:
         return read_result(file["sync"])
 
 
-def write_transcript(path: Path, transcript: Transcript | Sequence[Word]) -> None:
-    """Write a transcript, or bare words, on the session clock as the part ``transcribe``."""
+def write_transcript(
+    path: Path, transcript: Transcript | Sequence[Word], *, stage: str = "transcribe"
+) -> None:
+    """Write a transcript, or bare words, on the session clock as the part of a stage."""
     whole = transcript if isinstance(transcript, Transcript) else Transcript(tuple(transcript))
-    with new_part(path, "transcribe") as file:
+    with new_part(path, stage) as file:
         write_transcript_group(file.create_group("transcript"), whole)
 
 

@@ -17,6 +17,7 @@ from synorama.speech.merge import segments_of
 __all__ = ["BY_PERSON", "Correction", "corrected"]
 
 BY_PERSON = "person"
+FROM_FILE = "file"
 SPREAD = "spread"
 SAME_NS = 1_000_000  # what files in milliseconds cannot tell apart
 NEAR_NS = 3_000_000_000
@@ -124,8 +125,8 @@ def _near(old: Word, new: Word) -> bool:
 
 def _joined(old: Word | None, new: Word) -> Word:
     if old is None:
-        spread = new.timing_source == SPREAD
-        return replace(new, timing_source=SPREAD if spread else BY_PERSON)
+        own = new.timing_source in ("", FROM_FILE)
+        return replace(new, timing_source=BY_PERSON) if own else new
     start, end = _time(old.start_ns, new.start_ns, new), _time(old.end_ns, new.end_ns, new)
     moved = (start, end) != (old.start_ns, old.end_ns)
     return replace(

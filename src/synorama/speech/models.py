@@ -10,7 +10,15 @@ from typing import Literal, TypeAlias
 
 from synorama.errors import MissingDependencyError, ModelDamagedError, ModelMissingError
 
-__all__ = ["DEFAULT_MODELS", "MODEL_ENVIRONMENT", "FoundModel", "Hardware", "choose", "find_model"]
+__all__ = [
+    "DEFAULT_MODELS",
+    "MODEL_ENVIRONMENT",
+    "FoundModel",
+    "Hardware",
+    "choose",
+    "find_model",
+    "locate_model",
+]
 
 MODEL_ENVIRONMENT = "SYNORAMA_SPEECH_MODEL"
 """Environment variable: the model, name or folder, of a lab whose machines are offline."""
@@ -80,7 +88,13 @@ def _why(processor: str, gpus: int) -> str:
 
 
 def find_model(name: str | None, processor: Processor, *, offline: bool) -> FoundModel:
-    """Return the folder of a model.
+    """Return a model with the digest of all its bytes; see `locate_model`."""
+    found, folder = locate_model(name, processor, offline=offline)
+    return FoundModel(found, folder, _digest(folder))
+
+
+def locate_model(name: str | None, processor: Processor, *, offline: bool) -> tuple[str, Path]:
+    """Return the name and the folder of a model.
 
     Parameters
     ----------
@@ -135,7 +149,7 @@ def _not_here(name: str, why: str) -> ModelMissingError:
     )
 
 
-def _checked(name: str, folder: Path) -> FoundModel:
+def _checked(name: str, folder: Path) -> tuple[str, Path]:
     missing = [n for n in NEEDED if not _has_bytes(folder / n)]
     if not any(_has_bytes(folder / n) for n in VOCABULARIES):
         missing.append(" or ".join(VOCABULARIES))
@@ -151,7 +165,7 @@ def _checked(name: str, folder: Path) -> FoundModel:
         raise ModelDamagedError(
             "its config.json cannot be read", path=folder, hint="copy the folder again"
         ) from error
-    return FoundModel(name, folder, _digest(folder))
+    return name, folder
 
 
 def _has_bytes(path: Path) -> bool:

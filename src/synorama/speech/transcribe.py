@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     Int16 = NDArray[np.int16]
 
-__all__ = ["Asked", "Progress", "transcribe"]
+__all__ = ["Asked", "Progress", "heard_the_same", "transcribe"]
 
 VERSION = 1
 """Raised whenever the same sound and model give other words."""
@@ -117,6 +117,12 @@ def transcribe(
     work = _Work(recognizer, language, asked, store)
     heard = work.run(listening, wearers, progress or (lambda *_: None))
     return _transcript(listening, _merged(heard, wearers), wearers, work)
+
+
+def heard_the_same(sounds: Sequence[DeviceSound]) -> bool:
+    """Tell whether all devices clearly heard what the first one did, within two seconds."""
+    levels = measure_levels(sounds, {})
+    return all(residual_offset(levels, 0, k).known for k in range(1, len(sounds)))
 
 
 # --- the worn devices -------------------------------------------------------------------------
