@@ -25,6 +25,7 @@ from synorama.sync.acoustics import (
     SPEED_OF_SOUND_M_S,
     Place,
     Talker,
+    hear_speech,
     own_speech,
     refine_camera,
 )
@@ -69,14 +70,14 @@ def measure(seed: int, folder: Path) -> Mapping[str, float]:
     talkers = [_talker(session, name, rng) for name in WEARERS]
     speed = SPEED_OF_SOUND_M_S * (1 + SPEED_SIGMA * rng.standard_normal())
     began = time.process_time()
-    speech = own_speech(talkers)
+    heard = hear_speech(own_speech(talkers), session.sounds[CAMERA], rough)
     measured = {"placed": 1.0}
     for case, sigma_m in (("at_5cm", 0.05), ("at_10cm", 0.1), ("unknown", None)):
         given = None
         if sigma_m is not None:
             off = sigma_m * rng.standard_normal(3)
             given = Place(session.camera_m + off, sigma_m**2 * np.eye(3))
-        result = refine_camera(speech, session.sounds[CAMERA], rough, given, speed_m_s=speed)
+        result = refine_camera(heard, given, speed_m_s=speed)
         measured |= _judged(case, session, result.clock or rough)
         measured[f"{case}_refined"] = float(result.accepted)
     measured["refine_cpu_s"] = (time.process_time() - began) / 3

@@ -23,7 +23,7 @@ from synorama.records import RecordingClock, SoundTravel
 from synorama.sync import pieces
 from synorama.sync.own_voice import Speech, Talker, own_speech
 from synorama.sync.pieces import Pieces
-from synorama.sync.travel_fit import Before, Fit, Model, fit
+from synorama.sync.travel_fit import Before, Fit, Model, fit, promising
 from synorama.sync.travel_rows import Rows, correlate_speech
 from synorama.sync.travel_search import Start, room_grid, starts
 from synorama.timebase import NS_PER_S, ClockMap
@@ -34,7 +34,16 @@ if TYPE_CHECKING:
     Float64 = NDArray[np.float64]
     Int64 = NDArray[np.int64]
 
-__all__ = ["SPEED_OF_SOUND_M_S", "Place", "Speech", "Talker", "own_speech", "refine_camera"]
+__all__ = [
+    "SPEED_OF_SOUND_M_S",
+    "Heard",
+    "Place",
+    "Speech",
+    "Talker",
+    "hear_speech",
+    "own_speech",
+    "refine_camera",
+]
 
 SPEED_OF_SOUND_M_S = 343.0
 LEAST_WINDOWS = 24
@@ -61,19 +70,21 @@ RATE_SIGMA_PPM = 1.0
 class _Search:
     """How to look, and what to ask of what is found.
 
-    Steps of lags, number of tilts and of starts, how good the best of them will be, and the score
-    that is needed. Sound of another session reaches 0.03.
+    Steps of lags, number of tilts, of starts, and of those that are followed to the end, how
+    good the best of them will be, and the score that is needed. Sound of another session reaches
+    0.03.
     """
 
     step_s: float
     slopes: int
     starts: int
+    followed: int
     within_s: float
     score_needed: float
 
 
-KNOWN = _Search(2.5e-4, 21, 12, 5e-4, 0.5)
-UNKNOWN = _Search(5e-4, 11, 60, 1e-3, 1.0)
+KNOWN = _Search(2.5e-4, 21, 12, 12, 5e-4, 0.5)
+UNKNOWN = _Search(5e-4, 11, 60, 20, 1e-3, 1.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,15 +98,30 @@ class Place:
     covariance_m2: Float64
 
 
-def refine_camera(
-    speech: Speech,
-    camera: MonoSound,
-    clock: RecordingClock,
-    place: Place | None,
-    *,
-    speed_m_s: float = SPEED_OF_SOUND_M_S,
-) -> SoundTravel:
-    """Find a camera's clock from the wearers' own speech and the ways that it took.
+@dataclass(frozen=True, slots=True, eq=False)
+class Heard:
+    """What a camera heard of the wearers' speech.
+
+    Parameters
+    ----------
+    clock
+        Its clock as sound alone has it.
+    rough
+        The same without bends, as ``rows`` use it.
+    rows
+        Its sound against each window of speech.
+    talker_sigma_s
+        ``(T,)`` one sigma of the clocks of the glasses.
+    """
+
+    clock: RecordingClock
+    rough: Pieces
+    rows: Rows
+    talker_sigma_s: Float64
+
+
+def hear_speech(speech: Speech, camera: MonoSound, clock: RecordingClock) -> Heard:
+    """Find the wearers' speech in a camera's sound.
 
     Parameters
     ----------
@@ -105,8 +131,23 @@ def refine_camera(
         What the camera heard, on its own clock.
     clock
         Its clock as sound alone has it: off by what sound travels, 40 ms at most.
+    """
+    rough = _straightened(clock.maps)
+    sigmas = np.array([t.clock_sigma_s for t in speech.talkers])
+    return Heard(clock, rough, correlate_speech(speech, camera, rough), sigmas)
+
+
+def refine_camera(
+    heard: Heard, place: Place | None, *, speed_m_s: float = SPEED_OF_SOUND_M_S
+) -> SoundTravel:
+    """Find a camera's clock from the wearers' own speech and the ways that it took.
+
+    Parameters
+    ----------
+    heard
+        From `hear_speech`.
     place
-        Where it stands, as far as that is known; None if nobody knows.
+        Where the camera stands, as far as that is known; None if nobody knows.
     speed_m_s
         Of sound: 343 at 20 degrees, 0.6 more for each degree.
 
@@ -116,11 +157,9 @@ def refine_camera(
         Not accepted where speech is too rare, too faint, or fits several clocks: then the old
         clock and its interval stand.
     """
-    task = _Task(camera.name, place, len(speech.talkers))
-    rough = _straightened(clock.maps)
-    rows = correlate_speech(speech, camera, rough)
-    sigmas = np.array([t.clock_sigma_s for t in speech.talkers])
-    before = _before(rows, rough, place, sigmas, speed_m_s)
+    rows, rough = heard.rows, heard.rough
+    task = _Task(heard.clock, place)
+    before = _before(heard, place, speed_m_s)
     solved: dict[int, _Solved] = {}
     for k in sorted(range(len(rough)), key=lambda k: _length_ns(rough[k]), reverse=True):
         found = _solve(_rows_of(rows, rough, k), before)
@@ -130,7 +169,7 @@ def refine_camera(
             return task.refused(found.doubt, found)
         solved[k] = found
         before = _after(before, found.fit)
-    return task.accepted(clock, rough, [solved[k] for k in range(len(rough))])
+    return task.accepted(rough, [solved[k] for k in range(len(rough))])
 
 
 # --- before ----------------------------------------------------------------------------------
@@ -161,16 +200,16 @@ def _slope(clock: ClockMap) -> float:
     return float(ends[1] - ends[0] - (last - first)) / max(last - first, 1)
 
 
-def _before(
-    rows: Rows, rough: Pieces, place: Place | None, sigmas: Float64, speed_m_s: float
-) -> Before:
+def _before(heard: Heard, place: Place | None, speed_m_s: float) -> Before:
+    rows = heard.rows
     if place is None:
         middle = rows.mouth_m.mean(axis=0) if rows.count else np.zeros(3)
         covariance = np.diag(np.square(SPREAD_M))
     else:
         middle = np.asarray(place.position_m, np.float64)
         covariance = place.covariance_m2 + MICROPHONE_M**2 * np.eye(3)
-    return Before(middle, covariance, _slope(rough[0]), DRIFT_SIGMA, sigmas, speed_m_s)
+    drift = _slope(heard.rough[0])
+    return Before(middle, covariance, drift, DRIFT_SIGMA, heard.talker_sigma_s, speed_m_s)
 
 
 def _after(before: Before, found: Fit) -> Before:
@@ -253,13 +292,12 @@ def _fits(model: Model) -> list[Fit]:
     search = _search(before)
     known = search is KNOWN
     places = before.place_m[np.newaxis] if known else room_grid(rows)
-    first = [
-        fit(model, s, within_s=search.within_s)
-        for s in starts(
-            rows, places, before.speed_m_s,
-            step_s=search.step_s, slopes=search.slopes, most=search.starts,
-        )
-    ]  # fmt: skip
+    begin = starts(
+        rows, places, before.speed_m_s,
+        step_s=search.step_s, slopes=search.slopes, most=search.starts,
+    )  # fmt: skip
+    begin = promising(model, begin, search.within_s, search.followed)
+    first = [fit(model, s, within_s=search.within_s) for s in begin]
     first.sort(key=lambda f: -f.score)
     earlier = [
         fit(model, s, within_s=EARLIER_S[0])
@@ -290,16 +328,15 @@ def _knots(times_s: Float64) -> Float64:
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """Whose clock, and what was given."""
+    """Which clock, and what was given."""
 
-    name: str
+    clock: RecordingClock
     place: Place | None
-    talkers: int
 
     def refused(self, reason: str, *solved: _Solved) -> SoundTravel:
         worst = min(solved, key=lambda s: s.score, default=None)
         return SoundTravel(
-            self.name,
+            self.clock.recording,
             False,
             reason,
             worst.score if worst else 0.0,
@@ -308,9 +345,7 @@ class _Task:
             position_given=self.place is not None,
         )
 
-    def accepted(
-        self, clock: RecordingClock, rough: Pieces, solved: Sequence[_Solved]
-    ) -> SoundTravel:
+    def accepted(self, rough: Pieces, solved: Sequence[_Solved]) -> SoundTravel:
         windows = sum(s.fit.windows for s in solved)
         interval_ms = max(self._interval_ms(r, s) for r, s in zip(rough, solved, strict=True))
         maps = tuple(_corrected(r, s.fit) for r, s in zip(rough, solved, strict=True))
@@ -318,16 +353,16 @@ class _Task:
         known = "known" if self.place is not None else "found by sound"
         last = solved[-1].fit
         refined = RecordingClock(
-            self.name,
+            self.clock.recording,
             maps,
-            clock.method,
+            self.clock.method,
             interval_ms,
-            clock.p_match,
+            self.clock.p_match,
             max(m.residual_rms_ns for m in maps),
             f"{windows} windows, positions {known}",
         )
         return SoundTravel(
-            self.name,
+            self.clock.recording,
             True,
             "accepted",
             min(s.score for s in solved),

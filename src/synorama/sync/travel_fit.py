@@ -7,6 +7,7 @@ of each beforehand holds it as far as it is known.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     Float64 = NDArray[np.float64]
 
-__all__ = ["Before", "Fit", "Model", "fit"]
+__all__ = ["Before", "Fit", "Model", "fit", "promising"]
 
 SPEED_SIGMA = 0.006  # of the speed of sound: indoors it is known to 3.5 degrees
 LEVEL_SIGMA_S = 0.1  # of the whole error: that it is no more than a room is long
@@ -73,6 +74,7 @@ class Model:
     before: Before
     mean: Float64
     information: Float64
+    weights: Float64
 
     @classmethod
     def of(cls, rows: Rows, knots_s: Float64, before: Before) -> Model:
@@ -88,7 +90,7 @@ class Model:
         mean = np.zeros(size)
         mean[:knots] = before.slope * (knots_s - knots_s.mean())
         mean[place] = before.place_m
-        return cls(rows, knots_s, before, mean, information)
+        return cls(rows, knots_s, before, mean, information, _hats(knots_s, rows.times_s))
 
     def begin(self, start: Start) -> Float64:
         """Return the unknowns at a start."""
@@ -98,14 +100,20 @@ class Model:
         x[knots : knots + 3] = start.place_m
         return x
 
+    def start_of(self, x: Float64) -> Start:
+        """Return the start that lies at a solution."""
+        knots = len(self.knots_s)
+        middle = self.clock_at(np.array([self.rows.times_s.mean()]))[0]
+        slope = (x[knots - 1] - x[0]) / (self.knots_s[-1] - self.knots_s[0])
+        return Start(float(middle @ x[:knots]), float(slope), x[knots : knots + 3].copy())
+
     def expected_s(self, x: Float64) -> Float64:
         """Return the lag of each window."""
         knots = len(self.knots_s)
         travel = self.rows.travel_s(x[knots : knots + 3], self.before.speed_m_s)
-        late = np.asarray(x[knots + 3 : -1])[self.rows.talker]
-        return np.asarray(
-            self.clock_at(self.rows.times_s) @ x[:knots] + travel * (1 + x[-1]) + late
-        )
+        late = x[knots + 3 : -1][self.rows.talker]
+        expected: Float64 = self.weights @ x[:knots] + travel * (1 + x[-1]) + late
+        return expected
 
     def slopes(self, x: Float64) -> Float64:
         """Return how the lags change with the unknowns, ``(R, N)``."""
@@ -114,17 +122,20 @@ class Model:
         way = np.maximum(np.linalg.norm(away, axis=1, keepdims=True), 0.05)
         talkers = np.eye(len(self.before.talker_sigma_s))[self.rows.talker]
         travel = self.rows.travel_s(x[knots : knots + 3], self.before.speed_m_s)
-        clock = self.clock_at(self.rows.times_s)
-        return np.column_stack([clock, away / way / self.before.speed_m_s, talkers, travel])
+        return np.column_stack([self.weights, away / way / self.before.speed_m_s, talkers, travel])
 
     def clock_at(self, t_s: Float64) -> Float64:
         """Return the weights of the knots at given times, ``(N, K)``; beyond the ends a line."""
-        k = np.clip(np.searchsorted(self.knots_s, t_s, side="right") - 1, 0, len(self.knots_s) - 2)
-        share = (t_s - self.knots_s[k]) / (self.knots_s[k + 1] - self.knots_s[k])
-        weights = np.zeros((len(t_s), len(self.knots_s)))
-        row = np.arange(len(t_s))
-        weights[row, k], weights[row, k + 1] = 1 - share, share
-        return weights
+        return _hats(self.knots_s, t_s)
+
+
+def _hats(knots_s: Float64, t_s: Float64) -> Float64:
+    k = np.clip(np.searchsorted(knots_s, t_s, side="right") - 1, 0, len(knots_s) - 2)
+    share = (t_s - knots_s[k]) / (knots_s[k + 1] - knots_s[k])
+    weights = np.zeros((len(t_s), len(knots_s)))
+    row = np.arange(len(t_s))
+    weights[row, k], weights[row, k + 1] = 1 - share, share
+    return weights
 
 
 def _clock_information(knots_s: Float64, slope_sigma: float) -> Float64:
@@ -189,6 +200,21 @@ class Fit:
         weights = self.model.clock_at(t_s)
         variance = np.einsum("ij,jk,ik->i", weights, self.covariance[:knots, :knots], weights)
         return np.asarray(np.sqrt(variance))
+
+
+def promising(model: Model, begin: Sequence[Start], within_s: float, most: int) -> list[Start]:
+    """Return the starts that are worth following: a few steps tell."""
+    if len(begin) <= most:
+        return list(begin)
+    judged = []
+    for start in begin:
+        x = model.begin(start)
+        for _ in range(ROUNDS):
+            x = _step(model, x, within_s)
+        height = model.rows.highest(model.expected_s(x), -within_s / 2, within_s / 2)
+        judged.append((_score(model, x, height), model.start_of(x)))
+    judged.sort(key=lambda row: -row[0])
+    return [start for _, start in judged[:most]]
 
 
 def fit(model: Model, start: Start, *, within_s: float) -> Fit:
