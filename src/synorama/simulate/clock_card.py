@@ -55,7 +55,7 @@ class Screen:
         return interval * float(np.ceil(card.LEAST_STEP_MS * 1e6 / interval - 0.05))
 
     def code(self, number: int) -> str:
-        """Return the digits of the code with this number; it appears at ``6 step number``."""
+        """Return the digits of the code with this number; it appears at ``STEPS step number``."""
         shown = self.epoch_ns + round(number * card.STEPS * self.step_ns)
         step = round(self.step_ns / card.TICK_NS) * card.TICK_NS
         return card.Code(self.card, number % 2, shown, step).text()

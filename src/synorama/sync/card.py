@@ -1,10 +1,10 @@
 """The clock card: what a screen shows when, and how what a camera saw of it becomes a time.
 
-The card shows a QR code that says when it appeared, and below it a row of twelve cells of which
-one is lit. The code changes every six steps of the light, so that most exposures see one code
+The card shows a QR code that says when it appeared, and below it a row of fourteen cells of which
+one is lit. The code changes every seven steps of the light, so that most exposures see one code
 only; the light moves with every picture of the screen. An exposure that spans a step sees two
 cells lit in part, and how the light is divided tells the middle of the exposure to a part of a
-step. Codes take turns between the left and the right six cells: an exposure that spans a change
+step. Codes take turns between the left and the right seven cells: an exposure that spans a change
 of codes is told from one that spans the end of the next.
 
 A code is 17 digits, all that the smallest code holds at the highest redundancy (version 1, level
@@ -46,8 +46,8 @@ __all__ = [
 CARD_WIDTH, CARD_HEIGHT = 33.0, 36.0
 CODE_LEFT, CODE_TOP, CODE_SIZE = 6.0, 4.0, 21.0
 BAND_LEFT, BAND_TOP, BAND_WIDTH, BAND_HEIGHT = 0.5, 28.0, 32.0, 6.0
-CELL_LEFT, CELL_TOP, CELL_WIDTH, CELL_HEIGHT = 1.5, 29.0, 2.5, 4.0
-STEPS = 6  # of the light, for each code
+CELL_LEFT, CELL_TOP, CELL_WIDTH, CELL_HEIGHT = 1.1, 29.0, 2.2, 4.0
+STEPS = 7  # of the light, for each code: no whole number of frames of usual cameras
 CELLS = 2 * STEPS
 LEAST_STEP_MS = 15.0  # faster screens keep the light where it is for more than one picture
 
@@ -57,7 +57,8 @@ TIMES = 10**10  # and begins anew after 11.6 days
 MODULUS = 97
 DIGITS = 17
 
-SPAN = np.arange(-STEPS // 2, CELLS - STEPS // 2)  # steps around a code that its cells can mean
+BEFORE = STEPS // 2
+SPAN = np.arange(-BEFORE, CELLS - BEFORE)  # steps around a code that its cells can mean
 OFFSET_STEP_NS = 250_000
 LONGEST_EXPOSURE_NS = 42_000_000
 EXPOSURES = 48
@@ -77,7 +78,7 @@ class Code:
     card
         Number of the card, drawn anew each time the page is loaded.
     side
-        0: the left six cells belong to it; 1: the right six.
+        0: the left seven cells belong to it; 1: the right seven.
     shown_ns
         When it appeared, on the card's clock, which begins anew after 11.6 days.
     step_ns
@@ -164,7 +165,7 @@ def fit_exposures(times_ns: Int64, codes: Sequence[Code], light: Float64) -> Fit
     start = shown_ns(codes) - times_ns
     step = np.array([c.step_ns for c in codes], np.float64)
     seen = np.stack([np.roll(row, -STEPS * c.side) for row, c in zip(light, codes, strict=True)])
-    seen = np.roll(seen, STEPS // 2, axis=1)  # now in the order of SPAN
+    seen = np.roll(seen, BEFORE, axis=1)  # now in the order of SPAN
     rough = start + step * ((seen * (SPAN + 0.5)).sum(axis=1) / seen.sum(axis=1))
     middle = int(start[0] + np.median(rough - start[0]))
     near = np.abs(rough - middle) < 2 * step

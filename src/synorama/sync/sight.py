@@ -21,6 +21,7 @@ __all__ = ["CardReader", "Sighting"]
 GAMMA = 2.2  # of pictures, nearly: light adds up in the exposure, not in the stored values
 ENLARGE_BELOW_PX = 190.0  # a code this wide or less is read from an enlarged cut-out
 MARGIN = 0.5  # of the cut-out around the last sighting, in widths of the code
+PATIENCE = 6
 LEAST_CONTRAST = 0.05  # of linear light between page and band
 LEAST_LIGHT, MOST_LIGHT = 0.6, 1.6  # of one cell: all cells together
 DARK = 0.08
@@ -58,11 +59,19 @@ class CardReader:
 
         self._detector: Any = cv2.QRCodeDetector()
         self._last: Float64 | None = None
+        self._missed = 0
 
-    def read(self, picture: Image) -> Sighting | None:
-        """Find the card in a picture ``(H, W)`` or ``(H, W, 3)``; None where it is not."""
+    def read(self, picture: Image, *, anywhere: bool = True) -> Sighting | None:
+        """Find the card in a picture ``(H, W)`` or ``(H, W, 3)``; None where it is not.
+
+        ``anywhere``: search the whole picture where it is not near its last place. Without, that
+        is done for one of a few pictures only: codes that change are unreadable at times.
+        """
         grey = _grey(picture)
-        found = self._near_last(grey) or self._read(grey, 0, 0, 1)
+        found = self._near_last(grey)
+        if found is None and (anywhere or self._missed % PATIENCE == 0):
+            found = self._read(grey, 0, 0, 1)
+        self._missed = 0 if found else self._missed + 1
         if found is None:
             return None
         code, corners = found
@@ -108,7 +117,7 @@ def _sighting(grey: Image, code: Code, corners: Float64) -> Sighting | None:
     """Measure the light of the cells; None where band and page cannot be told apart."""
     to_picture = _from_card(corners)
     cells, page = _sampled(grey, to_picture)
-    dark = float(np.median(cells))  # nine of twelve are dark at least
+    dark = float(np.median(cells))  # most of them are dark
     contrast = page - dark
     if contrast.min() < LEAST_CONTRAST:
         return None

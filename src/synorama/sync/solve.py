@@ -2,8 +2,10 @@
 
 The session clock is the device clock of one recording: the glasses whose clock the others noted
 (TICSync server, SubGHz broadcaster), else the one with the most sound. Every other recording is
-placed by the best that it has: an offset given by hand, hardware time, the sound that it shares
-with a recording whose clock is known by hardware, and, when all else fails, the UTC both noted.
+placed by the best that it has: an offset given by hand, hardware time, a clock card that it saw,
+the sound that it shares with a recording whose clock is known by hardware, and, when all else
+fails, the UTC both noted. What then has no clock gets a coarse one from when its files say that
+they began, for those who ask for it.
 
 Those that are placed by sound are placed together (`synorama.sync.network`): pairs of them close
 loops, and a pair that the others contradict moves nothing.
@@ -21,32 +23,43 @@ from synorama.errors import NoRecordingsError, NoSoundError, UsageError
 from synorama.media.audio import MonoSound, read_mono
 from synorama.media.source import MediaSource
 from synorama.records import (
+    UNKNOWN_SKEW95_NS,
     AudioTrack,
     LoopClosure,
     PairEvidence,
     Recording,
     RecordingClock,
     SyncResult,
+    picture_doubt_ns,
 )
 from synorama.sync import pieces
+from synorama.sync.by_card import Cards, best_camera
 from synorama.sync.correlate import align
 from synorama.sync.graph import Solution
 from synorama.sync.hardware import HardwareClock, hardware_clock, utc_clock
 from synorama.sync.network import Hearing, Placement, contradiction_words, place
+from synorama.sync.visual import CardClock
 from synorama.timebase import NS_PER_S, ClockMap
 
-__all__ = ["FARTHEST_M", "SESSION_CLOCK", "SPEED_OF_SOUND_M_S", "read_sound", "synchronize"]
+__all__ = [
+    "FARTHEST_M",
+    "SESSION_CLOCK",
+    "SPEED_OF_SOUND_M_S",
+    "read_sound",
+    "synchronize",
+    "unknown_positions_words",
+]
 
 SESSION_CLOCK = "session"
 GIVERS = ("server", "broadcaster")
 SPEED_OF_SOUND_M_S = 343.0
 FARTHEST_M = 8.0  # two devices in one room
 TRAVEL_MS = 1000 * FARTHEST_M / SPEED_OF_SOUND_M_S
-PICTURE_SKEW_MS = 20.0
 DISAGREE_MS = TRAVEL_MS + 15.0  # hardware and sound differ by more: one of them is wrong
 UNHEARD_S = 30.0  # recorded side by side without a common sound: worth a word
 MANUAL_RATE_SIGMA_PPM = 50.0
 MANUAL_SIGMA_NS = 1e8
+COARSEST_S = 600.0  # one sigma: a wall clock in an unknown time zone places nothing
 Z95 = 1.96
 Sources = Mapping[str, Sequence[Path | MediaSource]]
 Progress = Callable[[int, int], None]
@@ -198,6 +211,8 @@ class _Session:
     loops: tuple[LoopClosure, ...] = ()
     unsynced: dict[str, str] = field(default_factory=dict)
     distrusted: list[str] = field(default_factory=list)
+    coarse: dict[str, RecordingClock] = field(default_factory=dict)
+    cards: Cards = field(init=False)
     hear: Hearing = field(init=False)
 
     def __post_init__(self) -> None:
@@ -207,6 +222,7 @@ class _Session:
             name, (on_itself,), "reference", 0.0, basis="its device time is the session clock"
         )
         self.hear = Hearing(self._read)
+        self.cards = Cards(self.by_id, self.sources)
 
     def place_by_hand(self, recording: Recording, offset_ns: int) -> None:
         """Take the operator's word."""
@@ -231,6 +247,7 @@ class _Session:
             {name: self.unsynced[name] for name in self.by_id if name in self.unsynced},
             (*self.warnings, *self._limits_of_sound()),
             self.loops,
+            {name: self.coarse[name] for name in self.by_id if name in self.coarse},
         )
 
     def _limits_of_sound(self) -> Iterator[str]:
@@ -238,15 +255,13 @@ class _Session:
         by_id = self.by_id
         heard = [name for name, clock in self.clocks.items() if clock.method == "sound"]
         if heard:
+            yield unknown_positions_words(heard)
+        unknown = [n for n, c in self.clocks.items() if n in heard and _unmeasured(by_id[n], c)]
+        if unknown:
             yield (
-                f"nobody said where {', '.join(heard)} stood: their intervals hold the "
-                f"{TRAVEL_MS:.0f} ms that sound takes over {FARTHEST_M:.0f} m"
-            )
-        seen = [name for name in heard if by_id[name].videos and by_id[name].device != "aria"]
-        if seen:
-            yield (
-                f"the pictures of {', '.join(seen)} may be off their own sound by up to "
-                f"{PICTURE_SKEW_MS:.0f} ms, which is not in the intervals"
+                f"the pictures of {', '.join(unknown)} may be off their own sound by up to "
+                f"{UNKNOWN_SKEW95_NS / 1e6:.0f} ms, which is in the intervals of their views and "
+                "not of their clocks: 'synorama calibrate --skew' measures it"
             )
 
     # --- hardware ---
@@ -322,8 +337,10 @@ class _Session:
         for name in why:
             if name in placed.solution.clocks:
                 self.clocks[name] = _clock_by_sound(name, placed.solution)
-            else:
-                self._by_utc(self.by_id[name], self._why_not(name, placed))
+        self._check_cards()
+        for name in why:
+            if name not in self.clocks:
+                self._by_card(name, self._why_not(name, placed))
         self.warnings += [
             f"'{name}' cannot be heard: {error.message}"
             for name, error in self.hear.errors.items()
@@ -342,17 +359,70 @@ class _Session:
         error = self.hear.errors.get(name)
         return error.message if error else placed.best_reason(name)
 
+    # --- pictures ---
+
+    def _check_cards(self) -> None:
+        """Hold clocks against the card, where the reference saw one; the surer of two is taken."""
+        if not self.cards.seen(self.reference.id):
+            return
+        for name, clock in list(self.clocks.items()):
+            if name == self.reference.id or clock.method == "manual":
+                continue
+            card = self.cards.clock(name, {n: c for n, c in self.clocks.items() if n != name})
+            if isinstance(card, CardClock):
+                self._compare_card(name, clock, card)
+
+    def _compare_card(self, name: str, clock: RecordingClock, card: CardClock) -> None:
+        at = np.array([s.at_ns for s in card.seen], np.int64)
+        off_ms = float(np.abs(clock.apply(at) - card.map.apply(at)).max()) / 1e6
+        doubt_ms = (clock.interval95_ms or 0.0) + card.interval95_ms
+        camera = best_camera(self.by_id[name])
+        doubt_ms += picture_doubt_ns(camera, clock) / 1e6 if camera else 0.0
+        if off_ms > doubt_ms:
+            self.warnings.append(
+                f"'{name}': {clock.method} and the clock card disagree by {off_ms:.0f} ms, "
+                f"{doubt_ms:.0f} ms can be explained. {clock.method} was used; check on a clap "
+                "or a flash which of them is right"
+            )
+        elif clock.method == "sound" and _is_better(card, clock):
+            self.clocks[name] = _clock_by_card(name, card, f", {off_ms:.0f} ms from its sound")
+
+    def _by_card(self, name: str, reason: str) -> None:
+        """Take the card's word where there is nothing better, else fall back to wall clocks."""
+        card = self.cards.clock(name, self.clocks)
+        if isinstance(card, CardClock):
+            self.clocks[name] = _clock_by_card(name, card, "")
+        else:
+            self._by_utc(self.by_id[name], f"{reason}; {card}")
+
+    # --- wall clocks ---
+
     def _by_utc(self, recording: Recording, reason: str) -> None:
         """Fall back to wall-clock time, or give the recording up."""
         clock = utc_clock(self.reference, recording)
         if clock is None:
+            told = self._coarsely(recording)
             self.unsynced[recording.id] = (
-                f"{reason}. Check that the file belongs to this session, or give its offset by hand"
+                f"{reason}.{told} Check that the file belongs to this session, show a clock card "
+                "next time, or give its offset by hand"
             )
             return
         self._take(recording, clock)
         self.warnings.append(
             f"'{recording.id}' is placed by UTC only ({reason}): trust it to a tenth of a second"
+        )
+
+    def _coarsely(self, recording: Recording) -> str:
+        """Keep a clock by when the files say that they began; return what to say of it."""
+        clock = coarse_clock(self.reference, recording)
+        if clock is None:
+            return ""
+        self.coarse[recording.id] = clock
+        start_s = int(clock.maps[0].apply(recording.first_ns or 0)) / NS_PER_S
+        within_s = (clock.interval95_ms or 0.0) / 1000
+        return (
+            f" Wall clocks say that it began at {start_s:.0f} s of the session, give or take "
+            f"{within_s:.0f} s: enough to find the place, not to label."
         )
 
     def _read(self, name: str) -> MonoSound:
@@ -362,6 +432,14 @@ class _Session:
 def _span_ns(recording: Recording) -> tuple[int, int] | None:
     first, last = recording.first_ns, recording.last_ns
     return None if first is None or last is None else (first, last)
+
+
+def unknown_positions_words(names: Sequence[str]) -> str:
+    """Tell the operator which clocks hold the time that sound travels."""
+    return (
+        f"nobody said where {', '.join(names)} stood: their intervals hold the "
+        f"{TRAVEL_MS:.0f} ms that sound takes over {FARTHEST_M:.0f} m"
+    )
 
 
 def read_sound(
@@ -383,6 +461,42 @@ def read_sound(
             hint="record with the microphone on",
         )
     return read_mono(files, track, name=name)
+
+
+def _unmeasured(recording: Recording, clock: RecordingClock) -> bool:
+    """Tell whether a recording has pictures whose skew against the sound nobody knows."""
+    return any(t.skew95_ns is None and picture_doubt_ns(t, clock) > 0 for t in recording.videos)
+
+
+def coarse_clock(reference: Recording, other: Recording) -> RecordingClock | None:
+    """Return a clock from when both say that they began; None where one does not, or hours off."""
+    mine, its = reference.start_utc, other.start_utc
+    if mine is None or its is None:
+        return None
+    sigma_s = float(np.hypot(mine.sigma_s, its.sigma_s))
+    if sigma_s > COARSEST_S:
+        return None
+    clock = ClockMap.affine(
+        SESSION_CLOCK,
+        other.id,
+        offset_ns=(its.utc_ns - its.device_ns) - (mine.utc_ns - mine.device_ns),
+        anchor_ns=other.first_ns or 0,
+        sigma_ns=sigma_s * NS_PER_S,
+        rate_sigma_ppm=MANUAL_RATE_SIGMA_PPM,
+    )
+    basis = f"{its.source} against {mine.source} of '{reference.id}', drift unknown"
+    return RecordingClock(other.id, (clock,), "creation_time", Z95 * sigma_s * 1000, basis=basis)
+
+
+def _is_better(card: CardClock, clock: RecordingClock) -> bool:
+    """Tell whether the card is surer; two cards cannot follow a clock that leaps."""
+    return len(clock.maps) == 1 and card.interval95_ms < (clock.interval95_ms or 0.0)
+
+
+def _clock_by_card(name: str, card: CardClock, beside: str) -> RecordingClock:
+    return RecordingClock(
+        name, (card.map,), "card", card.interval95_ms, basis=f"{card.basis}{beside}"
+    )
 
 
 def _clock_by_sound(name: str, solution: Solution) -> RecordingClock:

@@ -126,7 +126,7 @@ def cards_seen(files: Sequence[Path | MediaSource], track: VideoTrack) -> tuple[
 
     with VideoDecoder(files, track) as decoder:
         looker = _Looker(decoder, track, CardReader())
-        hits = [(i, s) for i in _glances(track) if (s := looker.look(i))]
+        hits = [(i, s) for i in _glances(track) if (s := looker.look(i, anywhere=True))]
         stretches = list(_stretches(track.times_ns, hits))
         return tuple(seen for s in stretches if (seen := looker.measure(s)))
 
@@ -137,19 +137,19 @@ class _Looker:
     track: VideoTrack
     reader: object
 
-    def look(self, i: int) -> Sighting | None:
+    def look(self, i: int, *, anywhere: bool) -> Sighting | None:
         """Read the card in a frame; frames that do not decode show none."""
         from synorama.sync.sight import CardReader
 
         assert isinstance(self.reader, CardReader)
         try:
-            return self.reader.read(self.decoder.frame(i))
+            return self.reader.read(self.decoder.frame(i), anywhere=anywhere)
         except InputError:
             return None
 
     def measure(self, frames: Sequence[int]) -> CardSeen | None:
         """Fit the card's clock to the frames of a stretch."""
-        found = [(i, s) for i in frames if (s := self.look(i))]
+        found = [(i, s) for i in frames if (s := self.look(i, anywhere=False))]
         numbers = [s.code.card for _, s in found]
         if len(found) < LEAST_FRAMES:
             return None

@@ -1,0 +1,139 @@
+"""Clocks by the clock card: silent cameras, truth known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from synorama.capture import open_recording
+from synorama.records import Recording, UtcEstimate
+from synorama.simulate.clock_card import Screen
+from synorama.sync import synchronize
+from synorama.sync.visual import CardSeen, Shown, cards_seen, clock_by_card
+from tests.sync.card_films import Filming, film
+
+S = 1_000_000_000
+LEFT = Filming(0.4, ppm=30, fps=30)
+RIGHT = Filming(1.37, ppm=-45, fps=24, card_px=4.2)
+SEEING = {"left": LEFT, "right": RIGHT}
+
+
+@pytest.fixture(scope="module")
+def films(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Recording]:
+    folder = tmp_path_factory.mktemp("films")
+    screen = Screen()
+    made = {
+        n: film(folder / f"{n}.mp4", f, screen, seed=k) for k, (n, f) in enumerate(SEEING.items())
+    }
+    for name in ("blind", "empty"):
+        made[name] = film(folder / f"{name}.mp4", replace(LEFT, shown_s=(), seconds=3), screen)
+    return {name: replace(open_recording(path), id=name) for name, path in made.items()}
+
+
+def true_offset_ns(t_ns: int) -> float:
+    """Return left's time minus right's at a time of right's."""
+    true = RIGHT.true_ns(t_ns)
+    return (true - LEFT.start_s * 1e9) / (1 + LEFT.ppm * 1e-6) - t_ns
+
+
+def test_the_card_is_seen_at_start_and_end(films: dict[str, Recording]) -> None:
+    seen = cards_seen([films["left"].files[0].path], films["left"].videos[0])
+    assert [s.card for s in seen] == [7, 7]
+    assert seen[0].at_ns < 5 * S < seen[1].at_ns
+    for s in seen:
+        true = Screen().epoch_ns + LEFT.true_ns(s.at_ns)
+        off = (s.card_ns - true + 5 * 10**14) % 10**15 - 5 * 10**14
+        assert abs(off) <= s.half_ns < 8e6
+
+
+def test_silent_cameras_are_placed_by_the_card(films: dict[str, Recording]) -> None:
+    result = synchronize([films["left"], films["right"]])
+    clock = result.clocks["right"]
+    assert clock.method == "card"
+    assert clock.interval95_ms is not None
+    assert clock.interval95_ms < 1000 / RIGHT.fps  # a fraction of a frame
+    for t_s in (1, 6, 12):
+        got = int(clock.apply(np.array([t_s * S], np.int64))[0]) - t_s * S
+        assert abs(got - true_offset_ns(t_s * S)) / 1e6 <= clock.interval95_ms
+
+
+def test_a_camera_that_saw_no_card_is_told(films: dict[str, Recording]) -> None:
+    result = synchronize([films["empty"], films["blind"]])
+    assert "no clock card" in result.unsynced["blind"]
+    assert "blind" not in result.clocks
+
+
+def test_wall_clocks_place_coarsely_and_only_for_those_who_ask(films: dict[str, Recording]) -> None:
+    empty = replace(films["empty"], start_utc=UtcEstimate(0, 1_000 * S, 1.0, "gps"))
+    blind = replace(films["blind"], start_utc=UtcEstimate(0, 1_130 * S, 60.0, "creation_time"))
+    result = synchronize([empty, blind])
+    assert "blind" not in result.clocks
+    clock = result.coarse["blind"]
+    assert clock.method == "creation_time"
+    assert int(clock.apply(np.array([0], np.int64))[0]) == 130 * S
+    assert clock.interval95_ms == pytest.approx(1.96e3 * np.hypot(60, 1))
+    assert "give or take 118 s" in result.unsynced["blind"]
+
+
+def test_a_clock_in_an_unknown_time_zone_places_nothing(films: dict[str, Recording]) -> None:
+    empty = replace(films["empty"], start_utc=UtcEstimate(0, 1_000 * S, 1.0, "gps"))
+    blind = replace(films["blind"], start_utc=UtcEstimate(0, 1_130 * S, 27_000.0, "creation_time"))
+    assert synchronize([empty, blind]).coarse == {}
+
+
+# --- joining, without pictures ---------------------------------------------------------------
+
+DAY = 86_400 * S
+
+
+def shown(session_s: float, *, card: int = 1, half_ms: float = 1.0, epoch_s: float = 5e4) -> Shown:
+    return Shown(card, round((session_s + epoch_s) * 1e9), round(session_s * 1e9), half_ms * 1e6)
+
+
+def seen(device_s: float, session_s: float, **kw: float) -> CardSeen:
+    at = round(device_s * 1e9)
+    epoch_s = kw.get("epoch_s", 5e4)
+    return CardSeen(1, at, round((session_s + epoch_s) * 1e9), kw.get("half_ms", 1.0) * 1e6, 50)
+
+
+def test_two_cards_tell_the_drift() -> None:
+    known = [shown(10), shown(1800)]
+    clock = clock_by_card(known, [seen(5, 12), seen(5 + 1788 / 1.00005, 1800)], "c", (0, 1850 * S))
+    assert not isinstance(clock, str)
+    assert clock.map.drift_ppm(900 * S) == pytest.approx(50, abs=0.01)
+    assert 1.4 < clock.interval95_ms < 4.5
+
+
+def test_one_card_leaves_the_drift_open_and_says_so() -> None:
+    clock = clock_by_card([shown(10)], [seen(5, 12)], "c", (0, 1800 * S))
+    assert not isinstance(clock, str)
+    assert "drift unknown" in clock.basis
+    assert clock.interval95_ms > 1795 * 60e-3
+
+
+def test_another_card_a_late_one_and_none_are_refused() -> None:
+    for known, mine in (
+        ([shown(10, card=2)], [seen(5, 12)]),
+        ([shown(10)], [seen(3000, 3012)]),
+        ([shown(10)], []),
+    ):
+        assert isinstance(clock_by_card(known, mine, "c", (0, 3100 * S)), str)
+
+
+def test_cards_that_contradict_each_other_are_refused() -> None:
+    known = [shown(10), shown(1800)]
+    told = clock_by_card(known, [seen(5, 12), seen(1793, 1803)], "c", (0, 1800 * S))
+    assert isinstance(told, str)
+    assert "contradict" in told
+
+
+def test_a_phone_that_slept_between_start_and_end_does_no_harm() -> None:
+    slept = 5e4 - 40.0  # its clock stood still for 40 s
+    known = [shown(10), shown(1800, epoch_s=slept)]
+    mine = [seen(5, 12), seen(1795, 1802, epoch_s=slept)]
+    clock = clock_by_card(known, mine, "c", (0, 1800 * S))
+    assert not isinstance(clock, str)
+    for t in (5, 1795):
+        assert abs(clock.map.apply(t * S) - (t + 7) * S) < 1e6
