@@ -29,9 +29,17 @@ width of its 95 % interval. A device's own goes before that of its model.
     id = "helper"
     participant = "P02"
 
+    [[recordings]]
+    path = "webcam.webm"
+    position_m = [1.20, -2.05, 1.40]
+    position_sigma_m = 0.05
+
     [speech]
     language = "en"
     vocabulary = ["colander", "whisk"]
+
+A position is that of a camera that stands, in the world frame of the trajectories (MPS), and
+counts where registration finds none; ``position_sigma_m`` is one sigma along each axis.
 """
 
 from __future__ import annotations
@@ -51,6 +59,7 @@ __all__ = [
     "LONGEST_OFFSET_S",
     "CameraModel",
     "Device",
+    "Position",
     "RecordingEntry",
     "Rig",
     "SessionConfig",
@@ -67,6 +76,7 @@ Model = TypeVar("Model", bound="_Strict")
 LONGEST_OFFSET_S = 4e9  # more than a century: any clock against any other
 Offset = Annotated[float, Field(allow_inf_nan=False, ge=-LONGEST_OFFSET_S, le=LONGEST_OFFSET_S)]
 UNSTATED_WITHIN_MS = 20.0  # of a skew that came without an interval: as of none
+Metres = Annotated[float, Field(allow_inf_nan=False, ge=-1000, le=1000)]
 Milliseconds = Annotated[float, Field(allow_inf_nan=False, ge=-2000, le=2000)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$", max_length=64)]
 
@@ -80,6 +90,13 @@ class Skew(NamedTuple):
 
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Position(NamedTuple):
+    """Where a camera stands in the world frame of the trajectories, and one sigma of each axis."""
+
+    position_m: tuple[float, float, float]
+    sigma_m: float
 
 
 class _Skewed(_Strict):
@@ -138,6 +155,15 @@ class RecordingEntry(_Strict):
     role: str | None = None
     participant: str | None = None
     offset_s: Offset | None = None
+    position_m: tuple[Metres, Metres, Metres] | None = None
+    position_sigma_m: Annotated[Metres, Field(gt=0)] = 0.05
+
+    @property
+    def position(self) -> Position | None:
+        """Where a camera stands, if the operator says so."""
+        if self.position_m is None:
+            return None
+        return Position(self.position_m, self.position_sigma_m)
 
 
 class SessionEntry(_Strict):

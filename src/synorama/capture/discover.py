@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 
 from synorama.capture.config import (
+    Position,
     RecordingEntry,
     Rig,
     SessionConfig,
@@ -45,6 +46,7 @@ class Found:
     role: str | None = None
     participant: str | None = None
     offset_s: float | None = None
+    position: Position | None = None
     rig: Rig = field(default=Rig(), repr=False)
 
     @property
@@ -298,6 +300,7 @@ def _found(
         role=entry.role or rig_role,
         participant=entry.participant,
         offset_s=entry.offset_s,
+        position=entry.position,
     )
 
 

@@ -7,6 +7,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from synorama.pipeline.ingest import INGEST
+from synorama.pipeline.refine_clock import REFINE_CLOCK
 from synorama.pipeline.stage import Progress, Stage
 from synorama.pipeline.sync import SYNC
 from synorama.pipeline.transcribe import WORDS
@@ -16,7 +17,7 @@ __all__ = ["ASSEMBLE", "PARTS"]
 
 EPOCH_SIGMA_S = 60.0
 
-PARTS = (INGEST, SYNC, WORDS)
+PARTS = (INGEST, SYNC, REFINE_CLOCK, WORDS)
 """The stages whose parts a session is made of; one that is skipped brings none."""
 
 

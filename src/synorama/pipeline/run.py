@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal
 
 from synorama.errors import UsageError
+from synorama.pipeline.refine_clock import REFINE_CLOCK, best_clocks
 from synorama.pipeline.stages import STAGES, Progress, Stage
 from synorama.pipeline.workspace import (
     Workspace,
@@ -90,7 +91,7 @@ def process(
     return Outcome(
         work.session,
         tuple(runs),
-        _sync_result(work) if "sync" in there else None,
+        _sync_result(work, there) if "sync" in there else None,
         {r.id: r.first_ns for r in recordings},
         {r.id: r.problems for r in recordings},
     )
@@ -226,9 +227,11 @@ def _utc(seconds: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
 
 
-def _sync_result(work: Workspace) -> SyncResult:
+def _sync_result(work: Workspace, there: Collection[str]) -> SyncResult:
     from synorama.session import read_sync
 
+    if REFINE_CLOCK.name in there:
+        return best_clocks(work)
     return read_sync(work.part("sync"))
 
 

@@ -25,7 +25,8 @@ from synorama.session.storage import (
     write_json,
     write_table,
 )
-from synorama.session.sync_io import clock_digest, write_clock, write_evidence
+from synorama.session.sync_io import clock_digest, read_result, write_clock, write_evidence
+from synorama.session.travel_io import PART as REFINED
 
 __all__ = ["assemble"]
 
@@ -41,7 +42,8 @@ def assemble(
     ----------
     parts
         By stage. ``ingest`` is required. ``sync`` places the recordings on the session clock;
-        without it all are unsynced. Of any other part the groups under ``/transcript``,
+        without it all are unsynced. The clocks of ``refine-clock`` count instead of its own, if
+        both are there. Of any other part the groups under ``/transcript``,
         ``/geometry``, ``/labels`` and ``/verdicts`` are copied.
     out
         The session file. Links to the media are relative to its folder.
@@ -62,7 +64,7 @@ def assemble(
     with ExitStack() as stack:
         ingest = stack.enter_context(open_part(parts["ingest"], "ingest"))
         file = stack.enter_context(new_hdf5(out))
-        sync = _copy_sync(parts["sync"], file) if "sync" in parts else None
+        sync = _copy_sync(parts, file) if "sync" in parts else None
         _write_info(file, info, ingest, sync)
         _copy_recordings(ingest, file, parts["ingest"].parent, out.parent, sync, progress)
         for stage, path in parts.items():
@@ -119,10 +121,17 @@ def _write_participants(file: Any, info: SessionInfo, recordings: Iterable[Any])
 # --- recordings on the session clock ----------------------------------------------------------
 
 
-def _copy_sync(path: Path, file: Any) -> SyncResult:
+def _copy_sync(parts: Mapping[str, Path], file: Any) -> SyncResult:
     """Take over the evidence; the clocks themselves go to their recordings."""
-    result = read_sync(path)
-    write_evidence(file.create_group("sync"), result)
+    root = file.create_group("sync")
+    if REFINED not in parts:
+        result = read_sync(parts["sync"])
+        write_evidence(root, result)
+        return result
+    with open_part(parts[REFINED], REFINED) as part:
+        result = read_result(part["sync"])
+        write_evidence(root, result)
+        part.copy(part["sync"]["travel"], root, "travel")
     return result
 
 

@@ -94,7 +94,7 @@ class Model:
 
     def begin(self, start: Start) -> Float64:
         """Return the unknowns at a start."""
-        x = self.mean.copy()
+        x: Float64 = self.mean.copy()
         knots = len(self.knots_s)
         x[:knots] = start.offset_s + start.slope * (self.knots_s - self.rows.times_s.mean())
         x[knots : knots + 3] = start.place_m
