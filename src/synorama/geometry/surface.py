@@ -1,0 +1,128 @@
+"""A cloud as a surface: points with normals, and what lies nearest to a place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from synorama.geometry.voxels import voxel_down
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Bool = NDArray[np.bool_]
+    Float64 = NDArray[np.float64]
+    Int64 = NDArray[np.int64]
+
+__all__ = ["NearGrid", "Surface", "surface_of"]
+
+NEIGHBOURS = 16
+AT_ONCE = 50_000
+FAR_AWAY = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True)
+class Surface:
+    """Points of a cloud at one resolution.
+
+    Parameters
+    ----------
+    points_m, normals
+        ``(N, 3)``; normals are unit vectors of either sign.
+    flatness
+        ``(N,)`` from 0, a ball of points, to 1, a plane.
+    side_m
+        Side of the cubes in which points were averaged.
+    """
+
+    points_m: Float64
+    normals: Float64
+    flatness: Float64
+    side_m: float
+
+    @cached_property
+    def tree(self) -> Any:
+        """The k-d tree of the points."""
+        return _tree(self.points_m)
+
+    def nearest(self, places_m: Float64, reach_m: float) -> tuple[Float64, Int64]:
+        """Return distances and numbers of the nearest points; inf and N beyond the reach."""
+        distance, which = self.tree.query(places_m, distance_upper_bound=reach_m)
+        return distance, which
+
+
+def _tree(points: Float64) -> Any:
+    from scipy.spatial import cKDTree
+
+    return cKDTree(points, balanced_tree=False, compact_nodes=False)
+
+
+def surface_of(points_m: Float64, side_m: float) -> Surface:
+    """Return a cloud as a surface, averaged in cubes of a side.
+
+    Normals are the least axis of the covariance of the nearest points.
+    """
+    points = voxel_down(points_m, side_m)
+    count = min(NEIGHBOURS, len(points))
+    _, near = _tree(points).query(points, k=count)
+    normals, flatness = np.empty((len(points), 3)), np.empty(len(points))
+    for first in range(0, len(points), AT_ONCE):
+        some = slice(first, first + AT_ONCE)
+        normals[some], flatness[some] = _planes(points[near[some].reshape(-1, count)])
+    return Surface(points, normals, flatness, side_m)
+
+
+def _planes(groups: Float64) -> tuple[Float64, Float64]:
+    """Return normals and flatness of groups of points ``(G, K, 3)``."""
+    apart = groups - groups.mean(axis=1, keepdims=True)
+    covariance = np.einsum("gki,gkj->gij", apart, apart)
+    values, vectors = np.linalg.eigh(covariance)
+    flatness = 1.0 - values[:, 0] / np.maximum(values[:, 1], 1e-18)
+    return vectors[:, :, 0], np.clip(flatness, 0.0, 1.0)
+
+
+class NearGrid:
+    """For every cell of a grid about a surface the point that is nearest to its middle.
+
+    Looking up is some hundred times faster than a tree, and off by half a cell.
+
+    Parameters
+    ----------
+    surface
+        The points.
+    cell_m
+        Side of a cell.
+    margin_m
+        How far the grid goes beyond the points.
+    """
+
+    def __init__(self, surface: Surface, cell_m: float, margin_m: float) -> None:
+        from scipy.ndimage import distance_transform_edt
+
+        self.surface, self.cell_m = surface, cell_m
+        self.low_m = surface.points_m.min(axis=0) - margin_m
+        cells = self._cells(surface.points_m)
+        self.shape = cells.max(axis=0) + 1 + int(np.ceil(margin_m / cell_m))
+        owner = np.full(self.shape, -1, np.int32)
+        owner[tuple(cells.T)] = np.arange(len(cells), dtype=np.int32)
+        nearest = distance_transform_edt(owner < 0, return_distances=False, return_indices=True)
+        self._owner = owner[tuple(nearest)]
+
+    def _cells(self, places_m: Float64) -> Int64:
+        return np.floor((places_m - self.low_m) / self.cell_m).astype(np.int64)
+
+    def nearest(self, places_m: Float64, reach_m: float) -> tuple[Float64, Int64]:
+        """Return distances and numbers of the nearest points; inf and N beyond the reach."""
+        cells = self._cells(places_m)
+        inside = ((cells >= 0) & (cells < self.shape)).all(axis=1)
+        which = np.full(len(places_m), len(self.surface.points_m), np.int64)
+        distance = np.full(len(places_m), np.inf)
+        which[inside] = self._owner[tuple(cells[inside].T)]
+        apart = places_m[inside] - self.surface.points_m[which[inside]]
+        distance[inside] = np.sqrt(np.einsum("ni,ni->n", apart, apart))
+        beyond = distance > reach_m
+        distance[beyond], which[beyond] = np.inf, len(self.surface.points_m)
+        return distance, which
