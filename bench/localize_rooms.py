@@ -123,8 +123,8 @@ class Lab:
         rng = randomness(self.seed, "gopro", str(number))
         width, height = GOPRO_PX
         focal = GOPRO_FOCAL * width * (1 + LENS_SPREAD * rng.standard_normal())
-        centre = np.array([(width - 1) / 2, (height - 1) / 2]) + rng.normal(0, 0.003 * width, 2)
-        lens = KannalaBrandt((focal, focal), tuple(centre), GOPRO_RADIAL)
+        centre = ((width - 1) / 2, (height - 1) / 2)
+        lens = KannalaBrandt((focal, focal), centre, GOPRO_RADIAL)
         camera = Camera("gopro", lens, width, height)
         pose = self.stands[number]
         film = DARK if self.dark else MILD

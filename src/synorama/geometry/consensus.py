@@ -36,10 +36,10 @@ __all__ = [
 
 AT_ONCE = 4_000_000  # hypotheses times sightings that are held in memory
 FIRST_LOOK = 900  # sightings that are asked before all are
-SECOND_ROUND = 250  # hypotheses that all are asked about
+SECOND_ROUND = 200  # hypotheses that all are asked about
 REACH_M = (0.1, 25.0)  # from a camera to what it sees
 LEVEL = 0.03  # two rays that are both as level as this do not tell the height
-APART_M, APART_RAD = 0.5, np.deg2rad(12.0)  # another place, not the same one told less well
+EXPLAINED = 2.0  # times the limit: so near to the best motion a sighting speaks for no other
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -158,25 +158,23 @@ def _most(votes: Int64, count: int) -> Int64:
 
 
 def _elected(sightings: Sightings, motions: Motions, within_rad: float) -> Consensus:
-    _, first = np.unique(sightings.feature, return_inverse=True)
-    votes = np.zeros(len(motions), np.int64)
-    for k in range(len(motions)):
-        off = angles_off(sightings, motions.rotations[k], motions.shifts[k])
-        votes[k] = len(np.unique(first[off < within_rad]))
-    best = int(votes.argmax())
-    rotation, shift = motions.rotations[best], motions.shifts[best]
-    middle = sightings.points.mean(axis=0)
-    away = np.linalg.norm(
-        (motions.rotations @ middle + motions.shifts) - (rotation @ middle + shift), axis=1
+    """Return the motion on which most features agree, and how many others agree on another.
+
+    A motion near the best one has the same sightings behind it: only those count for the runner-up
+    that the best does not explain.
+    """
+    feature = np.unique(sightings.feature, return_inverse=True)[1]
+    off = np.stack(
+        [
+            angles_off(sightings, rotation, shift)
+            for rotation, shift in zip(motions.rotations, motions.shifts, strict=True)
+        ]
     )
-    turned = _angle_between(motions.rotations, rotation)
-    others = votes[(away > APART_M) | (turned > APART_RAD)]
-    return Consensus(rotation, shift, int(votes[best]), int(others.max(initial=0)))
-
-
-def _angle_between(rotations: Float64, rotation: Float64) -> Float64:
-    trace = np.einsum("nij,ij->n", rotations, rotation)
-    return np.asarray(np.arccos(np.clip((trace - 1) / 2, -1, 1)), np.float64)
+    votes = np.array([len(np.unique(feature[row < within_rad])) for row in off])
+    best = int(votes.argmax())
+    unexplained = off[best] > EXPLAINED * within_rad
+    others = [len(np.unique(feature[(row < within_rad) & unexplained])) for row in off]
+    return Consensus(motions.rotations[best], motions.shifts[best], int(votes[best]), max(others))
 
 
 def angles_off(sightings: Sightings, rotation: Float64, shift: Float64) -> Float64:

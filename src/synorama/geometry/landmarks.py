@@ -93,7 +93,7 @@ def from_cloud(pictures: Sequence[PosedPicture], cloud_m: Float64) -> tuple[Land
     cloud_m
         ``(N, 3)``.
     """
-    views = []
+    views: list[LandmarkView] = []
     for picture in pictures:
         buffer = zbuffer(_coarse(picture.lens), cloud_m, np.asarray(np.linalg.inv(picture.pose)))
         parts = tiles(resized(picture, VIEW_PX) if _is_flat(picture) else picture)
@@ -102,11 +102,11 @@ def from_cloud(pictures: Sequence[PosedPicture], cloud_m: Float64) -> tuple[Land
 
 
 def _is_flat(picture: PosedPicture) -> bool:
-    return picture.lens.model not in ("spherical", "cylindrical")
+    return picture.lens.model != "spherical"
 
 
 def _coarse(lens: Lens) -> Lens:
-    if lens.model in ("spherical", "cylindrical"):
+    if lens.model == "spherical":
         return lens.resized(min(1.0, PANORAMA_CELLS / lens.width))
     return lens.resized(min(1.0, 1.0 / (CELL_RAD * lens.pixels_per_rad)))
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PARAMETERS", "Lens", "Model", "lens_of_aria", "panorama", "project", "unproject"]
 
-Model: TypeAlias = Literal["fisheye624", "fisheye", "pinhole", "spherical", "cylindrical"]
+Model: TypeAlias = Literal["fisheye624", "fisheye", "pinhole", "spherical"]
 
 PARAMETERS: Mapping[Model, tuple[str, ...]] = {
     "fisheye624": (
@@ -37,8 +37,7 @@ PARAMETERS: Mapping[Model, tuple[str, ...]] = {
     ),
     "fisheye": ("fx", "fy", "cx", "cy", "k1", "k2", "k3", "k4"),
     "pinhole": ("fx", "fy", "cx", "cy", "k1", "k2", "p1", "p2", "k3"),
-    "spherical": (),
-    "cylindrical": ("fy", "cy"),
+    "spherical": ("fx", "fy", "cx", "cy"),
 }  # fmt: skip
 """Names of each model's numbers; focal lengths and principal points in pixels."""
 
@@ -86,8 +85,6 @@ class Lens:
     @property
     def pixels_per_rad(self) -> float:
         """Pixels that one radian covers in the middle of the picture."""
-        if self.model == "spherical":
-            return self.width / (2 * np.pi)
         return float(self.params[0])
 
     @property
@@ -108,9 +105,19 @@ class Lens:
         return replace(self, width=size[0], height=size[1], params=params)
 
 
-def panorama(width: int, height: int) -> Lens:
-    """Return the lens of a whole panorama: azimuth along x, elevation along y."""
-    return Lens("spherical", width, height, np.zeros(0))
+def panorama(width: int, height: int, pixel_rad: tuple[float, float] | None = None) -> Lens:
+    """Return the lens of a panorama: azimuth along x, elevation along y, x ahead in its middle.
+
+    Parameters
+    ----------
+    width, height
+        Size [px].
+    pixel_rad
+        Width and height of a pixel; those of a whole panorama by default.
+    """
+    wide, high = pixel_rad or (2 * np.pi / width, np.pi / height)
+    middle = ((width - 1) / 2, (height - 1) / 2)
+    return Lens("spherical", width, height, np.array([1 / wide, 1 / high, *middle]))
 
 
 # --- from points to pixels -------------------------------------------------------------------
@@ -127,7 +134,7 @@ def project(lens: Lens, points_m: ArrayLike) -> tuple[Float64, Bool]:
         In the camera's frame.
     """
     points = np.asarray(points_m, np.float64)
-    if lens.model in ("spherical", "cylindrical"):
+    if lens.model == "spherical":
         pixels, seen = _project_round(lens, points)
     else:
         flat, seen = _flat(lens, points)
@@ -140,7 +147,7 @@ def project(lens: Lens, points_m: ArrayLike) -> tuple[Float64, Bool]:
 def unproject(lens: Lens, pixels: ArrayLike) -> tuple[Float64, Bool]:
     """Return unit directions ``(..., 3)`` of pixels ``(..., 2)`` and which can be seen."""
     places = np.asarray(pixels, np.float64)
-    if lens.model in ("spherical", "cylindrical"):
+    if lens.model == "spherical":
         return _unproject_round(lens, places)
     target = (places - lens.centre_px) / _focal(lens)
     flat, solved = _undistorted(lens, target)
@@ -257,27 +264,19 @@ def _shortened(flat: Float64, limit: float) -> Float64:
 
 
 def _project_round(lens: Lens, points: Float64) -> tuple[Float64, Bool]:
-    azimuth = np.arctan2(points[..., 1], points[..., 0])
     across = np.hypot(points[..., 0], points[..., 1])
-    x = (np.pi - azimuth) * lens.width / (2 * np.pi) - 0.5
-    if lens.model == "spherical":
-        y = (np.pi / 2 - np.arctan2(points[..., 2], across)) * lens.height / np.pi - 0.5
-    else:
-        fy, cy = lens.params
-        y = cy - fy * points[..., 2] / np.maximum(across, 1e-12)
-    return np.stack([x, y], axis=-1), across + np.abs(points[..., 2]) > 0
+    azimuth = np.arctan2(points[..., 1], points[..., 0])
+    elevation = np.arctan2(points[..., 2], across)
+    pixels = lens.centre_px - np.stack([azimuth, elevation], axis=-1) * _focal(lens)
+    return pixels, across + np.abs(points[..., 2]) > 0
 
 
 def _unproject_round(lens: Lens, places: Float64) -> tuple[Float64, Bool]:
-    azimuth = np.pi - (places[..., 0] + 0.5) * 2 * np.pi / lens.width
-    if lens.model == "spherical":
-        up = np.pi / 2 - (places[..., 1] + 0.5) * np.pi / lens.height
-    else:
-        fy, cy = lens.params
-        up = np.arctan((cy - places[..., 1]) / fy)
-    flat = np.cos(up)
-    rays = np.stack([flat * np.cos(azimuth), flat * np.sin(azimuth), np.sin(up)], axis=-1)
-    return rays, np.ones(places.shape[:-1], bool)
+    angles = (lens.centre_px - places) / _focal(lens)
+    azimuth, elevation = angles[..., 0], angles[..., 1]
+    flat = np.cos(elevation)
+    rays = np.stack([flat * np.cos(azimuth), flat * np.sin(azimuth), np.sin(elevation)], axis=-1)
+    return rays, (np.abs(azimuth) <= np.pi) & (np.abs(elevation) <= np.pi / 2)
 
 
 # --- the glasses' calibration ----------------------------------------------------------------

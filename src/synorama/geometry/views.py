@@ -83,7 +83,7 @@ def tiles(picture: PosedPicture) -> Iterator[PosedPicture]:
     Features of a panorama are bent near its poles and cut at its seam; flat tiles of 80 degrees
     look as a camera would see the place.
     """
-    if picture.lens.model not in ("spherical", "cylindrical"):
+    if picture.lens.model != "spherical":
         yield picture
         return
     focal = min(picture.lens.pixels_per_rad, LARGEST_TILE_PX / (2 * np.tan(TILE_RAD / 2)))

@@ -25,6 +25,7 @@ AROUND = np.stack(np.meshgrid((-1, 0, 1), (-1, 0, 1)), axis=-1).reshape(-1, 2)
 LEAST_NEIGHBOURS = 5  # of the nine cells about a ray
 STEEPEST = 0.12  # spread of the distances about a ray, as a share: more is an edge
 FLATTEST = 0.1  # cosine between ray and surface
+UNEVEN_M, UNEVEN_SHARE = 0.006, 0.003  # most that points about a ray leave their plane
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,7 +110,7 @@ def lifted(buffer: ZBuffer, rays: Float64) -> tuple[Float64, Bool]:
     lens = buffer.lens
     pixels, seen = project(lens, rays)
     cells = np.rint(pixels).astype(np.int64)[:, np.newaxis] + AROUND
-    if lens.model in ("spherical", "cylindrical"):
+    if lens.model == "spherical":
         cells[..., 0] %= lens.width
     inside = ((cells >= 0) & (cells < (lens.width, lens.height))).all(axis=2)
     x, y = np.where(inside[..., np.newaxis], cells, 0).transpose(2, 0, 1)
@@ -130,6 +131,8 @@ def _planes_met(points: Float64, there: Bool, rays: Float64, seen: Bool) -> tupl
     distance[~whole] = 1.0
     near, far = np.nanmin(distance, axis=1), np.nanmax(distance, axis=1)
     flat = whole & (np.abs(facing) > FLATTEST) & (far - near < STEEPEST * near)
+    uneven = np.abs((arms * normal[:, np.newaxis]).sum(axis=2)).max(axis=1)
+    flat &= uneven < np.maximum(UNEVEN_M, UNEVEN_SHARE * near)
     reach = (normal * middle).sum(axis=1) / np.where(flat, facing, 1.0)
     good = flat & (reach > 0.8 * near) & (reach < 1.2 * far)
     return rays * np.where(good, reach, 0.0)[:, np.newaxis], good
