@@ -84,7 +84,8 @@ class Board:
         """Return places ``(..., 3)`` of positions ``(..., 2)`` on the board."""
         flat = cells * self.cell_m
         local = np.stack([flat[..., 0], np.full(flat.shape[:-1], PLANE_M), flat[..., 1]], axis=-1)
-        return local @ self.world_board[:3, :3].T + self.world_board[:3, 3]
+        place = local @ self.world_board[:3, :3].T + self.world_board[:3, 3]
+        return np.asarray(place, np.float64)
 
     def met(self, origins: Float64, directions: Float64) -> Float64:
         """Return where rays ``(N, 3)`` meet the board, ``(N, 2)`` in squares from its middle."""
