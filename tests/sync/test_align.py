@@ -114,6 +114,20 @@ def test_several_drops() -> None:
     np.testing.assert_allclose(leaps, [0.02, 2.5, 0.03], atol=1e-4)
 
 
+@pytest.mark.parametrize(("seconds", "seed"), [(20.0, 5), (50.0, 6)])
+def test_drops_within_seconds(seconds: float, seed: int) -> None:
+    """Stretches of six seconds are placed each by itself, and the leaps to a tenth of a second."""
+    talk = speech(seconds + 4, seed)
+    at = (0.33 * seconds, 0.66 * seconds)
+    clock = dropped(dropped(affine(1.0, 60), at[0], 0.05), at[1], 0.25)
+    reference = heard(room(talk, 2), affine(0), seconds + 2, name="ref", seed=1, start_ns=EPOCH)
+    other = heard(room(talk, 3), clock, seconds, snr_db=20, seed=2)
+    evidence = align(reference, other)
+    np.testing.assert_allclose([a / 1e9 for a, _ in evidence.jumps], at, atol=0.15)
+    np.testing.assert_allclose([by / 1e6 for _, by in evidence.jumps], [50, 250], atol=0.1)
+    assert np.abs(errors_ms(evidence, other, clock)).max() < 0.1
+
+
 def test_wander_is_followed() -> None:
     def clock(t: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray(2.0 + t + 1.5e-3 * np.sin(np.pi * t / 300))

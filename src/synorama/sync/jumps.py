@@ -11,8 +11,16 @@ import numpy as np
 
 from synorama.sync.coarse import ChunkPeak
 from synorama.sync.lines import Line, ransac
-from synorama.sync.verify import REACH_S, TOLERANCES_S, WHITENING, Verified, chance_log10, verify
-from synorama.sync.windows import Windowing, correlate_windows
+from synorama.sync.verify import (
+    REACH_S,
+    TOLERANCES_S,
+    WHITENING,
+    Verified,
+    apart,
+    chance_log10,
+    verify,
+)
+from synorama.sync.windows import Correlograms, Windowing, correlate_windows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,11 +32,16 @@ if TYPE_CHECKING:
 
 __all__ = ["Segment", "find_segments"]
 
-WINDOW_S = 3.0
+WINDOW_S = (1.0, 3.0)
+WINDOW_SHARE = 0.05  # of the span: a stretch that counts holds several of them
 SPACING_S = 6.0
-WINDOWS = 160
-LEAST_SPAN_S = 40.0
+WINDOWS = (40, 160)
+LONG_S = 120.0  # from here on, leaps out of the windows' reach are seen by chunks of a minute
+SHORT_REACH_S = 0.6
+LEAST_SPAN_S = 10.0
+LEAST_ROWS = 12
 LEAST_WINDOWS = 5
+CLEAR_WINDOWS, CLEAR_HEIGHT = 3, 15.0  # unrelated windows peak at 4 to 8
 LEAST_CHANCE = -4.0
 DEPTH = 3
 SMALL_JUMPS = 6
@@ -41,8 +54,8 @@ CHUNK_SAME_S = 0.06
 CHUNK_HALF_S = 25.0
 FOUND_SAME_S = 0.05  # other places may cut the found one short, never replace it
 OVERLAP_S = 12.0  # by how much supports may overlap: windows straddle the break
-BREAK_STEP_S = 0.25
-BREAK_WINDOW_S = 0.5
+BREAK_WINDOWS_S = (0.5, 0.1)
+LEAST_END_S = 1.0
 BREAK_MARGIN_S = 8.0
 
 
@@ -131,14 +144,9 @@ def _small_jumps(
     tolerance_s: float,
 ) -> Iterator[_Support]:
     """Find the lines that windows near the segment's agree on, strongest first."""
-    span_s = segment.span_s
-    span = span_s[1] - span_s[0]
-    margin = WINDOW_S / 2 + REACH_S
-    count = int(np.clip(span / SPACING_S, 12, WINDOWS))
-    centres = np.linspace(span_s[0] + margin, span_s[1] - margin, count)
-    windowing = Windowing(WINDOW_S, REACH_S, WHITENING)
-    rows = correlate_windows(reference, other, segment.line, centres, windowing)
-    if rows.count < 12:
+    windowing = _windowing(segment.span_s)
+    rows = _rows(reference, other, segment, windowing)
+    if rows.count < LEAST_ROWS:
         return
     lags, heights = rows.peaks()
     t, left = rows.times_s, np.ones(rows.count, bool)
@@ -147,12 +155,44 @@ def _small_jumps(
         if trial is None:
             return
         agree = np.abs(lags - trial(t)) < tolerance_s
-        count = int((agree & left).sum())
-        chance = chance_log10(count, int(left.sum()), tolerance_s)
-        if count < LEAST_WINDOWS or chance > LEAST_CHANCE:
+        if not _convince(rows.times_s, heights, agree & left, left, tolerance_s, windowing):
             return
         yield _Support.of(trial, t, agree)
         left &= ~agree
+
+
+def _convince(
+    times_s: Float64,
+    heights: Float64,
+    agree: Bool,
+    left: Bool,
+    tolerance_s: float,
+    windowing: Windowing,
+) -> bool:
+    """Tell whether so many windows agree, or so clearly, that it is no chance."""
+    count = apart(times_s[agree], windowing.width_s)
+    if count >= CLEAR_WINDOWS and np.median(heights[agree]) > CLEAR_HEIGHT:
+        return True
+    of = apart(times_s[left], windowing.width_s)
+    chance = chance_log10(count, of, tolerance_s, windowing.reach_s)
+    return count >= LEAST_WINDOWS and chance <= LEAST_CHANCE
+
+
+def _rows(
+    reference: MonoSound, other: MonoSound, segment: Segment, windowing: Windowing
+) -> Correlograms:
+    first, last = segment.span_s
+    margin = windowing.width_s / 2
+    count = int(np.clip((last - first) / SPACING_S, *WINDOWS))
+    centres = np.linspace(first + margin, last - margin, count)
+    return correlate_windows(reference, other, segment.line, centres, windowing)
+
+
+def _windowing(span_s: tuple[float, float]) -> Windowing:
+    """Return how wide windows are, and how far they reach: recordings of seconds leap as far."""
+    span = span_s[1] - span_s[0]
+    width = float(np.clip(WINDOW_SHARE * span, *WINDOW_S))
+    return Windowing(width, SHORT_REACH_S if span < LONG_S else REACH_S, WHITENING)
 
 
 def _densest(agree: Bool) -> Bool:
@@ -276,21 +316,27 @@ def _break(
     span_s: tuple[float, float],
     tolerance_s: float,
 ) -> float:
-    first = max(min(before.last_s, after.first_s) - BREAK_MARGIN_S, span_s[0] + 1)
-    last = min(max(before.last_s, after.first_s) + BREAK_MARGIN_S, span_s[1] - 1)
-    times = np.arange(first, last, BREAK_STEP_S)
-    reach = max(0.004, 1.5 * tolerance_s)
-    gain = _fit_along(reference, other, before.line, times, reach)
-    gain -= _fit_along(reference, other, after.line, times, reach)
-    total = np.concatenate([[0.0], np.cumsum(gain)])
-    return float(times[min(int(np.argmax(total)), len(times) - 1)])
+    """Return when the line after begins to fit better: with wide windows, then with narrow ones."""
+    first, last = sorted((before.last_s, after.first_s))
+    margin, at = BREAK_MARGIN_S, (first + last) / 2
+    for width in BREAK_WINDOWS_S:
+        earliest = max(first - margin, span_s[0] + LEAST_END_S)
+        times = np.arange(earliest, min(last + margin, span_s[1] - LEAST_END_S), width / 2)
+        if not len(times):
+            break
+        windowing = Windowing(width, max(0.004, 1.5 * tolerance_s))
+        gain = _fit_along(reference, other, before.line, times, windowing)
+        gain -= _fit_along(reference, other, after.line, times, windowing)
+        k = int(np.argmax(np.concatenate([[0.0], np.cumsum(gain)])))
+        at = float(times[0] + (k - 0.5) * width / 2)
+        first, last, margin = at, at, 2 * width
+    return at
 
 
 def _fit_along(
-    reference: MonoSound, other: MonoSound, line: Line, times_s: Float64, reach_s: float
+    reference: MonoSound, other: MonoSound, line: Line, times_s: Float64, windowing: Windowing
 ) -> Float64:
     """Return how well the line fits at each time."""
-    windowing = Windowing(BREAK_WINDOW_S, reach_s)
     rows = correlate_windows(reference, other, line, times_s, windowing)
     out = np.zeros(len(times_s))
     for t, curve in zip(rows.times_s, rows.curves, strict=True):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Float64 = NDArray[np.float64]
     Bool = NDArray[np.bool_]
 
-__all__ = ["REACH_S", "Verified", "chance_log10", "common_span", "verify"]
+__all__ = ["REACH_S", "Verified", "apart", "chance_log10", "common_span", "verify"]
 
 REACH_S = 0.25
 WHITENING = 0.9
@@ -109,7 +109,7 @@ def _judge(
     return Verified(
         line,
         chance_log10(
-            _apart(rows.times_s[agree], width_s), _apart(rows.times_s, width_s), tolerance_s
+            apart(rows.times_s[agree], width_s), apart(rows.times_s, width_s), tolerance_s
         ),
         int(agree.sum()),
         rows.count,
@@ -121,7 +121,7 @@ def _judge(
     )
 
 
-def _apart(times_s: Float64, width_s: float) -> int:
+def apart(times_s: Float64, width_s: float) -> int:
     """Return how many windows do not overlap: one loud event makes its neighbours agree."""
     count, last = 0, -np.inf
     for t in times_s:
@@ -130,7 +130,9 @@ def _apart(times_s: Float64, width_s: float) -> int:
     return count
 
 
-def chance_log10(agreeing: int, windows: int, tolerance_s: float) -> float:
+def chance_log10(
+    agreeing: int, windows: int, tolerance_s: float, reach_s: float = REACH_S
+) -> float:
     """Return log10 of the probability that windows with random peaks agree as well.
 
     Two windows define the line and always agree.
@@ -139,5 +141,5 @@ def chance_log10(agreeing: int, windows: int, tolerance_s: float) -> float:
 
     if agreeing <= 3:
         return 0.0
-    p = min(0.5, tolerance_s / REACH_S)
+    p = min(0.5, tolerance_s / reach_s)
     return float(np.log10(bdtrc(agreeing - 3, windows - 2, p)))
