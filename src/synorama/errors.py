@@ -115,6 +115,14 @@ class OrphanChunkError(InputError):
     """A later chunk of a multi-chunk VRS file without its first chunk."""
 
 
+class EmptyMeshError(InputError):
+    """A scanned object without a single triangle."""
+
+
+class MissingTextureError(InputError):
+    """A scanned object whose texture or material file is not where it says."""
+
+
 class MissingChunkError(InputError):
     """A multi-chunk VRS file of which a chunk is missing."""
 
@@ -240,6 +248,10 @@ class RefusedError(SynoramaError):
 
 class SkewRefusedError(RefusedError):
     """A file does not tell how far a camera's pictures are off its sound."""
+
+
+class CalibrationRefusedError(RefusedError):
+    """Pictures of a board from which no lens can be told that is good for the whole picture."""
 
 
 class SyncRefusedError(RefusedError):

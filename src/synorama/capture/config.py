@@ -59,6 +59,7 @@ __all__ = [
     "LONGEST_OFFSET_S",
     "CameraModel",
     "Device",
+    "Intrinsics",
     "Position",
     "RecordingEntry",
     "Rig",
@@ -115,12 +116,26 @@ class _Skewed(_Strict):
         return Skew(round(self.picture_to_sound_skew_ms * 1e6), within_ns)
 
 
+class Intrinsics(_Strict):
+    """A camera's lens as `synorama calibrate --intrinsics` measured it, for pictures of one size.
+
+    ``params`` are focal lengths and principal point [px], then the distortion as OpenCV has it.
+    """
+
+    model: Literal["fisheye", "pinhole"]
+    width: Annotated[int, Field(gt=0)]
+    height: Annotated[int, Field(gt=0)]
+    params: Annotated[tuple[float, ...], Field(min_length=8, max_length=9)]
+    rms_px: Annotated[float, Field(ge=0)] | None = None
+
+
 class Device(_Skewed):
     """One device of the lab, known by its serial number."""
 
     serial: str
     name: Name
     role: str | None = None
+    intrinsics: Intrinsics | None = None
 
 
 class CameraModel(_Skewed):
