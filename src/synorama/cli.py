@@ -12,14 +12,17 @@ from typer.exceptions import TyperException
 
 from synorama import __version__, console
 from synorama.commands.align import align
+from synorama.commands.calibrate import calibrate
 from synorama.commands.doctor import doctor
 from synorama.commands.import_words import export_words, import_words
 from synorama.commands.inspect import inspect
 from synorama.commands.process import process, sync
+from synorama.commands.register import register
 from synorama.commands.seal import seal
 from synorama.commands.show import show
 from synorama.commands.simulate import simulate
 from synorama.commands.status import status
+from synorama.commands.sync_card import sync_card
 from synorama.commands.transcribe import transcribe
 from synorama.commands.validate import validate
 from synorama.errors import MissingDependencyError, SynoramaError, UsageError
@@ -45,8 +48,11 @@ VERBS = (
     process,
     sync,
     align,
+    register,
     transcribe,
     seal,
+    calibrate,
+    sync_card,
     simulate,
 )
 """In the order of the help."""

@@ -31,7 +31,7 @@ def beeps(at_s: Float64, seconds: float, rng: np.random.Generator) -> MonoSound:
 
 def frame_times(fps: float, seconds: float) -> Int64:
     """Return the stamps of a camera's frames [ns]."""
-    return np.rint(np.arange(int(seconds * fps)) * 1e9 / fps).astype(np.int64)
+    return np.asarray(np.rint(np.arange(int(seconds * fps)) * 1e9 / fps), np.int64)
 
 
 def lit_share(times_ns: Int64, at_s: Float64, exposure_s: float, lasts_s: float = 0.12) -> Float64:
@@ -72,6 +72,6 @@ def _gap(t: float, at_s: Float64) -> float:
     """Return half the distance of the hands: closing at speed for 0.15 s, opening slowly."""
     before = [a - t for a in at_s if 0 <= a - t < 0.15]
     if before:
-        return 1.0 + 6.0 * before[0] / 0.15
+        return 1.0 + 6.0 * float(before[0]) / 0.15
     since = min((t - a for a in at_s if t >= a), default=9.0)
     return float(np.clip(1.0 + (since - 0.25) * 10, 1.0, 7.0)) if since < 9 else 7.0

@@ -34,7 +34,7 @@ Method: TypeAlias = Literal["flash", "clap"]
 # Sound.
 QUIET_S = (0.1, 0.004)  # before an onset: from, to
 LOUDER = 5.0
-BURST_S = 0.012
+BURST_S = 0.03  # codecs let a little of a beep sound up to 20 ms before it
 LOUD_SHARE = 0.15  # of the loudest onset
 CROSSING = 0.25  # of the burst's height: the onset
 LEAST_APART_S = 0.4
@@ -55,7 +55,9 @@ PHASES = 12  # of a frame's interval: onsets in the same one say the same
 SOUND_HALF_NS = 500_000  # of an onset
 IN_STEP = 0.04  # of a frame: flashes that all fall so close to the same moment of the frames
 LEAST_EVENTS = 2
+LEAST_STEADY = 3
 SAME_SHARE = 0.7  # of the events must agree
+ODD_MISFIT = 0.08  # of an event
 Z95 = 1.96
 
 
@@ -256,10 +258,13 @@ def _by_flash(
     since, share = since[keep], share[keep]
     dropped = len(heard) - int(keep.sum())
     first = np.array([x[s > 0.1][0] for x, s in zip(since, share, strict=True)])
-    if _in_step(first, share, frame):
-        return _made(first, frame, dropped)
-    skew, half = _search(since, share, frame, -float(np.median(rough)))
-    return SkewMeasurement(round(skew), half + SOUND_HALF_NS, "flash", len(since), dropped)
+    steady = np.abs(first - np.median(first)) < IN_STEP * frame + SOUND_HALF_NS
+    if _in_step(steady, share):
+        return _made(first[steady], frame, dropped + int((~steady).sum()))
+    good = _explained(since, share, frame, -float(np.median(rough)))
+    skew, half = _search(since[good], share[good], frame, -float(np.median(rough)))
+    dropped += int((~good).sum())
+    return SkewMeasurement(round(skew), half + SOUND_HALF_NS, "flash", int(good.sum()), dropped)
 
 
 def _check_agree(keep: NDArray[np.bool_], rough_ns: Float64, path: str) -> None:
@@ -273,10 +278,10 @@ def _check_agree(keep: NDArray[np.bool_], rough_ns: Float64, path: str) -> None:
     )
 
 
-def _in_step(first_ns: Float64, share: Float64, frame_ns: float) -> bool:
-    """Tell whether all flashes begin at the same moment between two frames, and none within one."""
-    whole = ((share < 0.1) | (share > 0.9)).all()
-    return bool(whole and np.ptp(first_ns) < IN_STEP * frame_ns + SOUND_HALF_NS)
+def _in_step(steady: NDArray[np.bool_], share: Float64) -> bool:
+    """Tell whether flashes begin at the same moment between two frames, and none within one."""
+    whole = bool(((share < 0.1) | (share > 0.9)).all())
+    return whole and bool(steady.sum() >= max(LEAST_STEADY, SAME_SHARE * len(steady)))
 
 
 def _made(first_ns: Float64, frame_ns: float, dropped: int) -> SkewMeasurement:
@@ -296,10 +301,9 @@ def _search(
     since_ns: Float64, share: Float64, frame_ns: float, rough_ns: float
 ) -> tuple[float, float]:
     """Return the skew and the half width of the interval that holds it, by trial."""
-    skews = np.arange(rough_ns - 1.5 * frame_ns, rough_ns + 1.5 * frame_ns, STEP_NS)
-    exposures = np.geomspace(SHORTEST_EXPOSURE_NS, 1.02 * frame_ns, EXPOSURES)
-    misfit = np.array([_misfits(since_ns, share, skews, e) for e in exposures])
-    along, best = misfit.min(axis=0), float(misfit.min())
+    skews, misfit = _tried(since_ns, share, frame_ns, rough_ns)
+    each = np.minimum(misfit, 1.0).mean(axis=2)
+    along, best = each.min(axis=0), float(each.min())
     scatter = max(best / 2, LEAST_SCATTER**2)
     phases = np.unique((since_ns[:, 0] % frame_ns) // (frame_ns / PHASES))
     alike = skews[along <= best + LIKELY * scatter / len(phases)]
@@ -307,11 +311,32 @@ def _search(
     return float(alike[0] + alike[-1]) / 2, float(half)
 
 
+def _explained(
+    since_ns: Float64, share: Float64, frame_ns: float, rough_ns: float
+) -> NDArray[np.bool_]:
+    """Tell which events the best skew explains: an onset blurred by a codec is not worth having."""
+    _, misfit = _tried(since_ns, share, frame_ns, rough_ns)
+    each = np.minimum(misfit, ODD_MISFIT).mean(axis=2)
+    best = np.unravel_index(int(each.argmin()), each.shape)
+    good = np.asarray(misfit[best] < ODD_MISFIT)
+    return good if good.sum() >= max(LEAST_EVENTS, SAME_SHARE * len(good)) else np.ones_like(good)
+
+
+def _tried(
+    since_ns: Float64, share: Float64, frame_ns: float, rough_ns: float
+) -> tuple[Float64, Float64]:
+    """Return the skews tried and, ``(exposures, skews, events)``, what the light is off."""
+    skews = np.arange(rough_ns - 1.5 * frame_ns, rough_ns + 1.5 * frame_ns, STEP_NS)
+    exposures = np.geomspace(SHORTEST_EXPOSURE_NS, 1.02 * frame_ns, EXPOSURES)
+    misfit = np.array([_misfits(since_ns, share, skews, e) for e in exposures])
+    return skews, misfit
+
+
 def _misfits(since_ns: Float64, share: Float64, skews_ns: Float64, exposure_ns: float) -> Float64:
-    """Return for each skew the mean square of what the lit share is off, robustly."""
-    lit = (since_ns[:, None, :] + skews_ns[None, :, None]) / exposure_ns + 0.5
-    off = ((np.clip(lit, 0, 1) - share[:, None, :]) ** 2).sum(axis=2)
-    return np.asarray(np.minimum(off, 1.0).mean(axis=0))
+    """Return for each skew and event the squared sum of what the lit share is off."""
+    lit = (since_ns[None, :, :] + skews_ns[:, None, None]) / exposure_ns + 0.5
+    off = (np.clip(lit, 0, 1) - share[None, :, :]) ** 2
+    return np.asarray(off.sum(axis=2))
 
 
 # --- claps -----------------------------------------------------------------------------------
