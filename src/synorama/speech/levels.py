@@ -69,6 +69,11 @@ class Levels:
         """How many frames."""
         return int(self.power.shape[1])
 
+    def share_time(self, a: int, b: int) -> bool:
+        """Tell whether two devices recorded at the same time long enough to be compared."""
+        both = np.isfinite(self.power[a]) & np.isfinite(self.power[b])
+        return int(both.sum()) >= ENOUGH_FRAMES
+
     def span(self, start_ns: int, end_ns: int) -> slice:
         """Return the frames of a stretch of session time, three or more where there are so many."""
         first = int((start_ns - self.start_ns) // FRAME_NS)
@@ -219,9 +224,11 @@ def _reason(divide: Divide, devices: tuple[str, str]) -> str:
 
 
 def calibrate(levels: Levels) -> dict[tuple[int, int], Divide]:
-    """Learn for each pair of devices where their levels divide."""
+    """Learn for each pair of devices that recorded at once where their levels divide."""
     return {
-        (a, b): _calibrated(levels, a, b) for a, b in combinations(range(len(levels.devices)), 2)
+        (a, b): _calibrated(levels, a, b)
+        for a, b in combinations(range(len(levels.devices)), 2)
+        if levels.share_time(a, b)
     }
 
 

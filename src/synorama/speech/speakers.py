@@ -22,6 +22,7 @@ __all__ = ["Attribution"]
 BIAS = 0.4  # of half the separation: a device keeps its words this far beyond the threshold
 NEAR_MIDDLE = 0.7  # of half the separation: as near to it a bystander may be
 FAR_BELOW_DB = 8.0  # a bystander is this much lower on every device than its wearer
+AROUND_NS = 400_000_000  # around a word, too: a wearer's unstressed word has loud neighbours
 UNCLEAR_DB = 2.0  # where nothing was learned, levels as near as this tell nothing
 SURE = 0.5  # of half the separation: words whose wearer is beyond doubt
 ENOUGH_WORDS = 5
@@ -53,8 +54,7 @@ class Attribution:
         return [told for word in words if (told := self._told(word, own_db)) is not None]
 
     def _told(self, word: HeardWord, own_db: Mapping[int, float]) -> HeardWord | None:
-        device = self.levels.devices.index(word.device)
-        margins = self._margins(device, self._frames(word))
+        margins = self._margins(word)
         if not margins:
             return word  # nobody else recorded then, and one device alone does not tell
         margin, divide = min(margins, key=lambda m: m[0])
@@ -66,7 +66,10 @@ class Attribution:
 
     def nearer(self, one: HeardWord, other: HeardWord) -> bool:
         """Tell whether the first of two devices that heard a word is the nearer one."""
-        a, b = (self.levels.devices.index(word.device) for word in (one, other))
+        names = self.levels.devices
+        a, b = (names.index(w.device) if w.device in names else -1 for w in (one, other))
+        if (min(a, b), max(a, b)) not in self.divides:
+            return (one.probability or 0.0) > (other.probability or 0.0)
         frames = self._frames(one if one.timed_by == "pocketsphinx" else other)
         return self._margin(a, b, frames)[0] > 0
 
@@ -74,9 +77,12 @@ class Attribution:
         shift = self.shifts_ns.get(word.device, 0)
         return self.levels.span(word.start_ns + shift, word.end_ns + shift)
 
-    def _margins(self, device: int, frames: slice) -> list[tuple[float, Divide]]:
+    def _margins(self, word: HeardWord) -> list[tuple[float, Divide]]:
         """Return how far beyond each threshold [dB] the device's wearer is heard."""
-        others = (d for d in range(len(self.levels.devices)) if d != device)
+        if word.device not in self.levels.devices:
+            return []
+        device, frames = self.levels.devices.index(word.device), self._frames(word)
+        others = [b if a == device else a for a, b in self.divides if device in (a, b)]
         margins = [self._margin(device, other, frames) for other in others]
         return [m for m in margins if np.isfinite(m[0])]
 
@@ -93,7 +99,8 @@ class Attribution:
             return abs(margin) < UNCLEAR_DB
         if abs(margin) > NEAR_MIDDLE * divide.separation_db / 2:
             return False
-        frames = self._frames(word)
+        around = replace(word, start_ns=word.start_ns - AROUND_NS, end_ns=word.end_ns + AROUND_NS)
+        frames = self._frames(around)
         return len(own_db) > 1 and all(
             self._level_db(device, frames) < usual - FAR_BELOW_DB
             for device, usual in own_db.items()
@@ -103,10 +110,10 @@ class Attribution:
         """Return by device how loud it usually hears its wearer [dB]."""
         heard: dict[int, list[float]] = {}
         for word in words:
-            device, frames = self.levels.devices.index(word.device), self._frames(word)
-            margins = self._margins(device, frames)
+            margins = self._margins(word)
             if margins and all(m > SURE * d.separation_db / 2 for m, d in margins):
-                heard.setdefault(device, []).append(self._level_db(device, frames))
+                device = self.levels.devices.index(word.device)
+                heard.setdefault(device, []).append(self._level_db(device, self._frames(word)))
         return {d: float(np.median(v)) for d, v in heard.items() if len(v) >= ENOUGH_WORDS}
 
     def _level_db(self, device: int, frames: slice) -> float:
@@ -126,8 +133,10 @@ class Attribution:
         ]
 
     def _talked_over(self, word: HeardWord, others: Mapping[str, Bool]) -> bool:
+        if word.speaker is None:
+            return False
         part = others[word.device][self._frames(word)]
-        return word.speaker is not None and bool(len(part)) and part.mean() > OVERLAPPED_SHARE
+        return bool(len(part)) and bool(part.mean() > OVERLAPPED_SHARE)
 
 
 def _spoken_into(word: HeardWord, words: Sequence[HeardWord]) -> bool:

@@ -74,6 +74,8 @@ class _Wearers:
 
     def gated(self, sound: DeviceSound) -> Int16:
         a = self.attribution
+        if not sound.worn:
+            return sound.samples
         shift = a.shifts_ns.get(sound.device, 0)
         return gated(sound, a.levels, a.divides, shift)
 
@@ -91,7 +93,7 @@ def transcribe(
     Parameters
     ----------
     sounds
-        The worn devices tell who speaks. Where there are such, only they are recognised.
+        All of them are recognised. The worn ones, of which there must be two, tell who speaks.
     recognizer
         A backend with its model.
     store
@@ -112,11 +114,10 @@ def transcribe(
         raise NoSoundError("no recording has sound", hint="record with the microphones on")
     worn = [s for s in sounds if s.worn]
     wearers = _wearers(worn, asked) if len(worn) > 1 else None
-    listening = worn or list(sounds)
-    language = find_language(asked.language, listening, recognizer)
+    language = find_language(asked.language, sounds, recognizer)
     work = _Work(recognizer, language, asked, store)
-    heard = work.run(listening, wearers, progress or (lambda *_: None))
-    return _transcript(listening, _merged(heard, wearers), wearers, work)
+    heard = work.run(sounds, wearers, progress or (lambda *_: None))
+    return _transcript(sounds, _merged(heard, wearers), wearers, work)
 
 
 def heard_the_same(sounds: Sequence[DeviceSound]) -> bool:
@@ -139,7 +140,7 @@ def _wearers(worn: Sequence[DeviceSound], asked: Asked) -> _Wearers:
     calibrations = tuple(
         divide.described(
             (levels.devices[a], levels.devices[b]),
-            offsets[a, b].offset_ns / 1e6 if offsets[a, b].known else None,
+            _known_ms(offsets.get((a, b))),
         )
         for (a, b), divide in divides.items()
     )
@@ -147,9 +148,14 @@ def _wearers(worn: Sequence[DeviceSound], asked: Asked) -> _Wearers:
     return _Wearers(Attribution(levels, divides, shifts), calibrations, (*findings, *doubts))
 
 
+def _known_ms(offset: ResidualOffset | None) -> float | None:
+    return offset.offset_ns / 1e6 if offset and offset.known else None
+
+
 def _offsets(levels: Levels) -> dict[tuple[int, int], ResidualOffset]:
     pairs = combinations(range(len(levels.devices)), 2)
-    return {(a, b): residual_offset(levels, a, b) for a, b in pairs}
+    compared = [(a, b) for a, b in pairs if levels.share_time(a, b)]
+    return {(a, b): residual_offset(levels, a, b) for a, b in compared}
 
 
 def _judged(
