@@ -22,6 +22,7 @@ GAMMA = 2.2  # of pictures, nearly: light adds up in the exposure, not in the st
 ENLARGE_BELOW_PX = 190.0  # a code this wide or less is read from an enlarged cut-out
 MARGIN = 0.5  # of the cut-out around the last sighting, in widths of the code
 PATIENCE = 6
+LEAST_CODE_PX = 30.0
 LEAST_CONTRAST = 0.05  # of linear light between page and band
 LEAST_LIGHT, MOST_LIGHT = 0.6, 1.6  # of one cell: all cells together
 DARK = 0.08
@@ -70,7 +71,7 @@ class CardReader:
         grey = _grey(picture)
         found = self._near_last(grey)
         if found is None and (anywhere or self._missed % PATIENCE == 0):
-            found = self._read(grey, 0, 0, 1)
+            found = self._anywhere(grey)
         self._missed = 0 if found else self._missed + 1
         if found is None:
             return None
@@ -79,6 +80,7 @@ class CardReader:
         return _sighting(grey, code, corners)
 
     def _near_last(self, grey: Image) -> tuple[Code, Float64] | None:
+        """Read an enlarged cut-out around the last place."""
         if self._last is None:
             return None
         low, high = self._last.min(axis=0), self._last.max(axis=0)
@@ -86,23 +88,45 @@ class CardReader:
         left, top = np.maximum(low - MARGIN * width, 0).astype(int)
         right, bottom = (high + MARGIN * width).astype(int)
         enlarge = int(np.clip(np.ceil(ENLARGE_BELOW_PX / width), 1, 3))
-        return self._read(grey[top:bottom, left:right], int(left), int(top), enlarge)
+        text, corners = self._detect(_enlarged(grey[top:bottom, left:right], enlarge))
+        code = parse(text)
+        return None if code is None else (code, corners / enlarge + (left, top))
 
-    def _read(self, grey: Image, left: int, top: int, enlarge: int) -> tuple[Code, Float64] | None:
+    def _anywhere(self, grey: Image) -> tuple[Code, Float64] | None:
+        """Search a whole picture; a code that is found and too small to read is looked at again."""
+        text, corners = self._detect(grey)
+        code = parse(text)
+        if code is not None:
+            return code, corners
+        width = float(np.ptp(corners, axis=0).max(initial=0))
+        if not LEAST_CODE_PX < width < ENLARGE_BELOW_PX:
+            return None
+        self._last = corners
+        return self._near_last(grey)
+
+    def _detect(self, grey: Image) -> tuple[str, Float64]:
+        """Return what a code says, empty where it cannot be read, and where it lies."""
         import cv2
 
+        nowhere = "", np.zeros((4, 2))
         if min(grey.shape) < card.CODE_SIZE:
-            return None
-        if enlarge > 1:
-            grey = cv2.resize(grey, None, fx=enlarge, fy=enlarge, interpolation=cv2.INTER_CUBIC)
+            return nowhere
         try:
             text, corners, _ = self._detector.detectAndDecode(grey)
         except cv2.error:  # some patterns that are no codes make it fail instead of saying so
-            return None
-        code = parse(text) if text else None
-        if code is None:
-            return None
-        return code, (corners.reshape(4, 2).astype(np.float64) + 0.5) / enlarge + (left, top)
+            return nowhere
+        if corners is None or not np.isfinite(corners).all():
+            return nowhere
+        return text, corners.reshape(4, 2).astype(np.float64) + 0.5
+
+
+def _enlarged(grey: Image, times: int) -> Image:
+    import cv2
+
+    if times == 1 or min(grey.shape) == 0:
+        return grey
+    grown = cv2.resize(grey, None, fx=times, fy=times, interpolation=cv2.INTER_CUBIC)
+    return np.asarray(grown, np.uint8)
 
 
 def _grey(picture: Image) -> Image:

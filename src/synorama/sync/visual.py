@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     Int64 = NDArray[np.int64]
 
-__all__ = ["CardClock", "CardSeen", "Shown", "cards_seen", "clock_by_card"]
+__all__ = ["CardClock", "CardSeen", "Shown", "card_seen", "cards_seen", "clock_by_card"]
 
 EDGE_NS = 60 * NS_PER_S  # the card is shown within the first and the last minute
 GLANCE_NS = NS_PER_S  # and held for seconds
@@ -150,26 +150,45 @@ class _Looker:
     def measure(self, frames: Sequence[int]) -> CardSeen | None:
         """Fit the card's clock to the frames of a stretch."""
         found = [(i, s) for i in frames if (s := self.look(i, anywhere=False))]
-        numbers = [s.code.card for _, s in found]
+        times = self.track.times_ns
         if len(found) < LEAST_FRAMES:
             return None
-        card = max(set(numbers), key=numbers.count)
-        mine = [(i, s) for i, s in found if s.code.card == card]
-        return self._fit(card, np.array([i for i, _ in mine]), [s for _, s in mine])
+        at = times[np.array([i for i, _ in found])]
+        return card_seen(at, [s for _, s in found], round(float(np.median(np.diff(times)))))
 
-    def _fit(self, card: int, frames: NDArray[np.int64], seen: list[Sighting]) -> CardSeen | None:
-        if len(seen) < LEAST_FRAMES:
-            return None
-        times = self.track.times_ns[frames]
-        fit = fit_exposures(times, [s.code for s in seen], np.stack([s.light for s in seen]))
-        if fit is None:
-            return None
-        # A rolling shutter exposes rows in turn, in a time nobody told: from none to a frame's.
-        longest = min(float(np.median(np.diff(self.track.times_ns))), LONGEST_READOUT_NS)
-        late = (float(np.mean([s.row for s in seen])) - 0.5) * longest / 2
-        at = int(np.median(times))
-        card_ns = at + fit.offset_ns - round(late)
-        return CardSeen(card, at, card_ns, fit.half_ns + abs(late), fit.frames)
+
+def card_seen(times_ns: Int64, sightings: Sequence[Sighting], frame_ns: int) -> CardSeen | None:
+    """Join a stretch of frames to the card that most of them show.
+
+    Parameters
+    ----------
+    times_ns
+        ``(N,)`` times of the frames.
+    sightings
+        What was read in each of them.
+    frame_ns
+        How far apart the camera's frames are: its rows are exposed one after the other, in a time
+        that nobody told and that is no longer.
+
+    Returns
+    -------
+    CardSeen or None
+        None where too few frames agree.
+    """
+    numbers = [s.code.card for s in sightings]
+    card = max(set(numbers), key=numbers.count)
+    mine = [k for k, n in enumerate(numbers) if n == card]
+    if len(mine) < LEAST_FRAMES:
+        return None
+    times, seen = times_ns[mine], [sightings[k] for k in mine]
+    fit = fit_exposures(times, [s.code for s in seen], np.stack([s.light for s in seen]))
+    if fit is None:
+        return None
+    longest = min(frame_ns, LONGEST_READOUT_NS)
+    late = (float(np.mean([s.row for s in seen])) - 0.5) * longest / 2
+    at = int(np.median(times))
+    card_ns = at + fit.offset_ns - round(late)
+    return CardSeen(card, at, card_ns, fit.half_ns + abs(late), fit.frames)
 
 
 def _glances(track: VideoTrack) -> list[int]:
