@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -78,11 +80,8 @@ def test_dealt_anew_no_motion_wins() -> None:
 def test_a_room_that_is_the_same_from_both_ends_has_a_runner_up() -> None:
     sightings, _ = seen_by_many(5, 400, 0, 0.0, np.zeros(3))
     half_turn = sightings.points * (-1, -1, 1)
-    both = Sightings(
-        *(np.concatenate([a, a]) for a in (sightings.origins, sightings.rays)),
-        np.concatenate([sightings.points, half_turn]),
-        *(np.concatenate([a, a]) for a in (sightings.frame, sightings.feature)),
-    )
+    twice = sightings.chosen(np.tile(np.arange(400), 2))
+    both = replace(twice, points=np.concatenate([sightings.points, half_turn]))
     rng = np.random.default_rng(0)
     found = consensus(both, by_two_upright, within_rad=0.02, trials=6000, rng=rng)
     alone = consensus(sightings, by_two_upright, within_rad=0.02, trials=6000, rng=rng)

@@ -55,7 +55,7 @@ def photograph(seed: int, lens: Lens) -> np.ndarray:
     seen = cv2.remap(
         flat, places[..., :2].astype(np.float32), None, cv2.INTER_AREA, borderValue=128
     )
-    return cv2.GaussianBlur(seen, (0, 0), 0.7)
+    return np.asarray(cv2.GaussianBlur(seen, (0, 0), 0.7))
 
 
 @pytest.mark.parametrize("lens", [FISHEYE, PINHOLE], ids=["fisheye", "pinhole"])
