@@ -50,6 +50,7 @@ def corrected(transcript: Transcript, edited: Sequence[Word]) -> Correction:
             for w, old in zip(edited, olds, strict=True)
         ]
     news = [_joined(old, word) for old, word in zip(olds, edited, strict=True)]
+    news = _between_neighbours(news, [old is None for old in olds], edited)
     words = tuple(sorted(news, key=_by_time))
     kept = [(old, new) for old, new in zip(olds, news, strict=True) if old is not None]
     return Correction(
@@ -137,6 +138,42 @@ def _joined(old: Word | None, new: Word) -> Word:
         end_ns=end,
         timing_source=BY_PERSON if moved else old.timing_source,
     )
+
+
+def _between_neighbours(
+    news: Sequence[Word], added: Sequence[bool], edited: Sequence[Word]
+) -> list[Word]:
+    """Put added words that know no times of their own between those around them."""
+    out = list(news)
+    for speaker in {w.speaker for w in news}:
+        mine = [k for k in range(len(news)) if news[k].speaker == speaker]
+        mine.sort(key=lambda k: edited[k].start_ns or 0)
+        loose = [added[k] and news[k].timing_source == SPREAD for k in mine]
+        for first, last in _runs(loose):
+            before = out[mine[first - 1]].end_ns if first else None
+            after = out[mine[last]].start_ns if last < len(mine) else None
+            _lay_out(out, mine[first:last], before, after)
+    return out
+
+
+def _runs(flags: Sequence[bool]) -> list[tuple[int, int]]:
+    """Return ``(first, end)`` of each run of true flags."""
+    framed = [False, *flags, False]
+    edges = [k for k in range(len(framed) - 1) if framed[k] != framed[k + 1]]
+    return list(zip(edges[::2], edges[1::2], strict=True))
+
+
+def _lay_out(
+    words: list[Word], places: Sequence[int], before: int | None, after: int | None
+) -> None:
+    """Share the time between two neighbours, where their own falls outside of it."""
+    first, last = words[places[0]].start_ns or 0, words[places[-1]].end_ns or 0
+    begin = first if before is None else max(first, before)
+    end = last if after is None else min(last, after)
+    step = max((end - begin) // len(places), SAME_NS)
+    for k, place in enumerate(places):
+        start = begin + k * step
+        words[place] = replace(words[place], start_ns=start, end_ns=start + step)
 
 
 def _time(old: int | None, new: int | None, word: Word) -> int | None:

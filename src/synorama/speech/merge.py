@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
 
 from synorama.records import Segment, Word
 from synorama.speech.heard import HeardWord, bare
@@ -12,6 +11,7 @@ from synorama.speech.heard import HeardWord, bare
 __all__ = ["segments_of", "to_words", "without_duplicates", "without_own_overlaps"]
 
 NEAR_NS = 150_000_000  # the same word within this is the same utterance
+LEAST_NS = 1_000_000  # that a word lasts
 PAUSE_NS = 800_000_000  # after which a person begins anew
 SENTENCE_PAUSE_NS = 250_000_000
 SENTENCE_ENDS = (".", "?", "!", "。", "？", "！")
@@ -75,11 +75,11 @@ def without_own_overlaps(words: Sequence[HeardWord]) -> list[HeardWord]:
             key=lambda w: (w.start_ns, w.end_ns),
         )
         starts = [w.start_ns for w in mine]
-        for k, (before, now) in enumerate(pairwise(starts), start=1):
-            starts[k] = max(now, before + 1_000_000)
-        ends = [*starts[1:], max(mine[-1].end_ns, starts[-1] + 1_000_000)]
+        for k in range(1, len(starts)):
+            starts[k] = max(starts[k], starts[k - 1] + LEAST_NS)
+        ends = [*starts[1:], max(mine[-1].end_ns, starts[-1] + LEAST_NS)]
         out += [
-            replace(w, start_ns=a, end_ns=min(max(w.end_ns, a + 1_000_000), b))
+            replace(w, start_ns=a, end_ns=min(max(w.end_ns, a + LEAST_NS), b))
             for w, a, b in zip(mine, starts, ends, strict=True)
         ]
     return sorted(out, key=lambda w: (w.start_ns, w.end_ns, w.device))

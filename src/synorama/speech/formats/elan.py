@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from synorama.errors import MissingDependencyError
 from synorama.records import Transcript, Word
-from synorama.speech.formats.document import Malformed
+from synorama.speech.formats.document import UNKNOWN, Malformed
 from synorama.speech.formats.spans import Span, spans_of, tiers_of, words_in
 
 __all__ = ["read", "write"]
@@ -46,9 +46,18 @@ def read(data: bytes, zero_ns: int) -> Sequence[Word]:
     words: list[Word] = []
     for tier in file.get_tier_names():
         for start_ms, end_ms, text, *_ in _annotations(file, tier):
-            if end_ms > start_ms and text and text.strip():
-                words += words_in(Span(int(start_ms), int(end_ms), text, tier), zero_ns)
+            words += _words(start_ms, end_ms, text or "", tier, zero_ns)
     return words
+
+
+def _words(
+    start_ms: int | None, end_ms: int | None, text: str, tier: str, zero_ns: int
+) -> Iterator[Word]:
+    if start_ms is not None and end_ms is not None and end_ms > start_ms:
+        yield from words_in(Span(int(start_ms), int(end_ms), text, tier), zero_ns)
+        return
+    for token in text.split():  # of a chain whose inner borders nobody set
+        yield Word(token, None, None, speaker=None if tier == UNKNOWN else tier)
 
 
 def _annotations(file: Any, tier: str) -> Sequence[Any]:

@@ -22,7 +22,8 @@ TIMING = re.compile(
 )
 STAMP = re.compile(r"<((?:\d+:)?\d{1,2}:\d{2}[.,]\d{3})>")
 VOICE = re.compile(r"<v(?:\.[^\s>]*)?\s+([^>]*)>")
-TAG = re.compile(r"</?[^<>]*>|\{\\[^}]*\}")
+TAG = re.compile(r"</?[^<>]*>")
+STYLE = re.compile(r"</?(?:b|i|u|s|font)\b[^<>]*>|\{\\[^}]*\}", re.IGNORECASE)
 NAMED = re.compile(r"^([^\s:][^:\n]{0,63}):\s+(?=\S)")
 UTTERANCE_MS = 800
 
@@ -110,7 +111,7 @@ def _milliseconds(stamp: str) -> int:
 
 def read_srt(data: bytes, zero_ns: int) -> Sequence[Word]:
     """Read SubRip; a name before a colon is the speaker where half of all cues have one."""
-    cues = [(start, end, TAG.sub("", text)) for start, end, text in _read_cues(text_of(data))]
+    cues = [(start, end, STYLE.sub("", text)) for start, end, text in _read_cues(text_of(data))]
     named = [NAMED.match(text) for _, _, text in cues]
     use_names = 2 * sum(m is not None for m in named) >= len(cues)
     words: list[Word] = []

@@ -1,0 +1,105 @@
+"""Who spoke, when a perfect recogniser heard every word on both devices."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from synorama.errors import ClocksDisagreeError
+from synorama.speech.levels import calibrate, measure_levels
+from synorama.speech.merge import without_duplicates
+from synorama.speech.offset import residual_offset
+from synorama.speech.speakers import Attribution
+from tests.speech.talk import WEARERS, Talk, as_heard, talk
+
+
+def attributed(given: Talk) -> Attribution:
+    levels = measure_levels(given.sounds, {})
+    return Attribution(levels, calibrate(levels), {})
+
+
+def share_right(given: Talk) -> float:
+    attribution = attributed(given)
+    alone = given.without_overlap()
+    both = [w for device in WEARERS for w in as_heard(alone, device)]
+    once = without_duplicates(attribution.attribute(both), attribution.nearer)
+    named = {(w.start_ns, w.text): w.speaker for w in once}
+    return float(np.mean([named.get((w.start_ns, w.text)) == w.speaker for w in alone]))
+
+
+@pytest.mark.parametrize("crosstalk_db", [-6.0, -10.0, -15.0])
+def test_words_without_overlap_are_given_to_who_said_them(crosstalk_db: float) -> None:
+    assert np.mean([share_right(talk(s, 60, crosstalk_db=crosstalk_db)) for s in (1, 2)]) >= 0.97
+
+
+def test_each_word_is_kept_once() -> None:
+    given = talk(3, 40)
+    attribution = attributed(given)
+    both = [w for device in WEARERS for w in as_heard(given.words, device)]
+    once = without_duplicates(attribution.attribute(both), attribution.nearer)
+    assert len(once) <= len(given.words)
+
+
+@pytest.mark.parametrize("only", WEARERS)
+def test_one_person_talking_is_named_at_equal_gain_and_the_doubt_is_told(only: str) -> None:
+    given = talk(4, 40, gain_db=0, only=only)
+    (divide,) = attributed(given).divides.values()
+    assert not divide.learned
+    assert "equally sensitive" in divide.described(WEARERS, None).reason
+    assert share_right(given) >= 0.95
+
+
+def test_the_learned_threshold_follows_the_gain() -> None:
+    thresholds = []
+    for gain_db in (0.0, 9.0):
+        (divide,) = attributed(talk(5, 40, gain_db=gain_db)).divides.values()
+        assert divide.learned
+        thresholds.append(divide.threshold_db)
+    assert thresholds[0] - thresholds[1] == pytest.approx(9.0, abs=1.0)
+
+
+def test_a_word_heard_alike_by_both_from_afar_is_nobodys() -> None:
+    given = talk(6, 40, gain_db=0, overlap=0)
+    levels = measure_levels(given.sounds, {})
+    divides = calibrate(levels)
+    quiet = next(
+        k for k in range(100, levels.frames - 200) if not levels.active[:, k - 60 : k + 100].any()
+    )
+    own = np.nanmedian(levels.power[levels.active])
+    levels.power[:, quiet - 50 : quiet + 90] = own / 30
+    begin = levels.start_ns + quiet * 10_000_000
+    word = as_heard(given.words[:1], "leader")[0]
+    word = type(word)("hello", begin, begin + 300_000_000, 0.9, "attention", "leader")
+    others = [w for device in WEARERS for w in as_heard(given.without_overlap(), device)]
+    told = Attribution(levels, divides, {}).attribute([*others, word])
+    assert [w.speaker for w in told if w.text == "hello"] == [None]
+
+
+@pytest.mark.parametrize("offset_s", [-0.5, -0.1, 0.0, 0.06, 0.5])
+def test_what_is_left_of_the_clocks_is_found(offset_s: float) -> None:
+    levels = measure_levels(talk(7, 40, offset_s=offset_s).sounds, {})
+    found = residual_offset(levels, 0, 1)
+    assert found.known
+    assert found.offset_ns / 1e9 == pytest.approx(offset_s, abs=0.015)
+
+
+def test_sounds_with_nothing_in_common_tell_no_offset() -> None:
+    one, other = talk(8, 40, crosstalk_db=-90).sounds
+    levels = measure_levels([one, other], {})
+    unrelated = measure_levels([talk(9, 40, only="leader", crosstalk_db=-90).sounds[0], one], {})
+    assert not residual_offset(unrelated, 0, 1).known
+    assert (
+        abs(residual_offset(levels, 0, 1).offset_ns) <= 50_000_000
+        or not residual_offset(levels, 0, 1).known
+    )
+
+
+def test_clocks_that_contradict_the_sound_are_refused_or_told() -> None:
+    from synorama.speech.transcribe import Asked, _wearers
+
+    sounds = talk(10, 40, offset_s=0.12).sounds
+    with pytest.raises(ClocksDisagreeError, match="helper hears the same"):
+        _wearers(sounds, Asked())
+    wearers = _wearers(sounds, Asked(correct_offsets=True))
+    assert "120" in wearers.warnings[0] or "119" in wearers.warnings[0]
+    assert wearers.calibrations[0].offset_ms == pytest.approx(120, abs=10)
