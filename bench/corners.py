@@ -61,6 +61,7 @@ LEAST_CELL_PX, MOST_BLUR_PX, EXPOSURE_NS = 6.0, 3.0, 4_000_000
 CLEAR_CELLS, FIT_CELLS, FIT_PX = 0.75, 0.6, 9.0
 RAYS = 13  # along each side of the four squares, to find what hides them
 SHORT_M = 0.005  # rays end so far before the board
+LEAST_SOFT = -1.0  # logarithm of half an edge [px]: an edge softer than a pixel has one middle only
 GAMMA = 2.2
 
 
@@ -228,7 +229,7 @@ def corner_off(
         rest.contrast = float(best[3])  # type: ignore[attr-defined]
         return np.asarray(columns @ best - shown)
 
-    found = least_squares(rest, (0.0, 0.0, -0.5), bounds=([-4, -4, -3], [4, 4, 2])).x
+    found = least_squares(rest, (0.0, 0.0, -0.5), bounds=([-4, -4, LEAST_SOFT], [4, 4, 2])).x
     rest(found)
     return float(np.hypot(*found[:2])), rest.contrast  # type: ignore[attr-defined]
 

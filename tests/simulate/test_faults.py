@@ -39,7 +39,7 @@ def test_all_that_a_lab_must_have_is_there() -> None:
         "missing-chapter", "foreign-chapter", "unsynchronised-glasses", "other-rooms-scan",
         "scan-10cm-off", "camera-from-another-session", "muted-microphones",
         "swapped-microphones", "swapped-roles", "restarted-device", "drift-change",
-        "clock-set-back", "bystander-talking", "dropped-samples",
+        "clock-set-back", "bystander-talking", "dropped-samples", "two-servers", "radio-playing",
     }  # fmt: skip
     assert all(fault.what and len(fault.what) < 95 for fault in FAULTS.values())
 
@@ -78,12 +78,26 @@ def test_unsynchronised_glasses_are_placed_by_sound_and_warned_of(tmp_path: Path
 
 
 def test_two_servers_are_warned_of(tmp_path: Path) -> None:
-    written, outcome = processed(tmp_path, "swapped-roles")
+    written, outcome = processed(tmp_path, "two-servers")
     assert outcome.sync is not None
     assert any("one server and its clients" in w for w in outcome.sync.warnings)
     assert {r["role"] for r in written.truth["recordings"]} == {"server"}
     kept = [line.held for line in check_session(written.folder) if line.what == "clock"]
     assert kept == [True, True]  # whichever of the two gives the session's clock
+
+
+def test_swapped_roles_make_the_helpers_clock_the_sessions(tmp_path: Path) -> None:
+    written, outcome = processed(tmp_path, "swapped-roles")
+    assert outcome.sync is not None
+    assert written.truth["session_clock"] == "helper"
+    roles = {r["name"]: r["role"] for r in written.truth["recordings"]}
+    assert roles == {"leader": "client", "helper": "server"}
+    assert outcome.sync.clocks["helper"].method == "reference"
+    assert outcome.sync.clocks["leader"].method == "tic_sync"
+    begins = written.recording("helper")["tracks"]["mic"]["first_ns"]
+    assert written.clock("helper")(begins) == begins
+    kept = [line.held for line in check_session(written.folder) if line.what == "clock"]
+    assert kept == [True, True]
 
 
 def test_a_wall_clock_that_was_set_back_moves_no_time(tmp_path: Path) -> None:
@@ -174,6 +188,15 @@ def test_two_microphones_of_the_glasses_are_swapped(tmp_path: Path) -> None:
     assert alike(0, 0) > 0.999
 
 
+def test_a_radio_is_heard_beside_everything_else(tmp_path: Path) -> None:
+    asked: dict[str, Any] = {"room": "kitchen", "seconds": 4.0, "devices": ("webcam",)}
+    with_radio = made(tmp_path / "x", "radio-playing", **asked)
+    without = made(tmp_path / "y", **asked)
+    one, other = (heard(w, "webcam")[1][:, 0] for w in (with_radio, without))
+    assert with_radio.truth["words"] == without.truth["words"]
+    assert (one - other).std() > 0.05 * other.std()
+
+
 def test_a_bystander_is_told_among_the_words(tmp_path: Path) -> None:
     asked: dict[str, Any] = {"room": "kitchen", "devices": ("webcam",)}
     written = made(tmp_path / "x", "bystander-talking", seconds=40.0, **asked)
@@ -225,6 +248,21 @@ def test_scans_that_are_wrong_differ_as_told(tmp_path: Path) -> None:
     assert other.truth["scan"]["T_world_scan"] is None
     clouds = [(w.folder / "scan" / "room.laz").read_bytes() for w in (clean, off, other)]
     assert len(set(clouds)) == 3
+
+
+def test_a_scan_by_hand_loses_its_place_for_a_third_of_its_points(tmp_path: Path) -> None:
+    import laspy
+
+    asked: dict[str, Any] = {"room": "corridor", "seconds": 4.0, "scan": "handheld"}
+    asked["devices"] = ("webcam",)
+    clouds = [
+        laspy.read(made(tmp_path / name, *faults, **asked).folder / "scan" / "room.laz").xyz
+        for name, faults in (("a", ()), ("b", ("scan-10cm-off",)))
+    ]
+    moved = np.linalg.norm(clouds[0] - clouds[1], axis=1)
+    third = len(moved) // 3
+    assert moved[: 2 * third].max() < 1e-3
+    assert np.allclose(moved[2 * third + 3 :], 0.1, atol=1e-3)
 
 
 def test_faults_can_be_planted_together(tmp_path: Path) -> None:

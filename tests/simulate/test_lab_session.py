@@ -14,6 +14,8 @@ from synorama.pipeline import Workspace, process
 from synorama.records import PointTrack
 from synorama.simulate import simulate, simulate_plan
 from synorama.simulate.check import check_session
+from synorama.simulate.devices.aria_streams import Glasses
+from synorama.simulate.devices.rhythm import sensor_times_ns
 from synorama.simulate.formats.barcode import Stamp, read
 from synorama.simulate.lab import DEVICES
 from synorama.simulate.scene.render import Film, Studio
@@ -264,3 +266,37 @@ def test_what_cannot_be_is_refused(asked: dict[str, object]) -> None:
     with pytest.raises(UsageError) as caught:
         simulate_plan(**asked)
     assert caught.value.hint or "needs" in str(caught.value)
+
+
+def test_numbers_out_of_bounds_are_refused() -> None:
+    from synorama.errors import UsageError
+
+    for knob, value in (("contrast", 1.5), ("moved_share", -0.1), ("coverage", 0.0)):
+        with pytest.raises(UsageError, match=knob) as caught:
+            simulate_plan(**{knob: value})
+        assert "give" in caught.value.hint
+
+
+def test_clocks_wander_as_far_as_asked_for() -> None:
+    straight, bent = simulate_plan(seconds=300.0), simulate_plan(seconds=300.0, wander_ms=1.5)
+    for name, device in bent.devices.items():
+        times = np.linspace(*device.clock.knots[[0, -1], 0], 2000).astype(np.int64)
+        off_ns = device.clock.apply(times) - straight.devices[name].clock.apply(times)
+        assert np.abs(off_ns).max() == pytest.approx(0 if name == "leader" else 1_500_000, rel=0.02)
+
+
+def test_sensors_keep_the_rhythms_of_real_ones() -> None:
+    """Numbers of two real recordings of the first generation."""
+    rates, steps = [], []
+    for seed in range(20):
+        glasses = simulate_plan(seed=seed).devices["leader"]
+        assert isinstance(glasses, Glasses)
+        right = np.diff(sensor_times_ns(glasses, "imu-right")) / 1e3
+        assert (right > 0).all()
+        left = np.diff(sensor_times_ns(glasses, "imu-left")) / 1e3
+        steps.append((right.std(), left.std(), np.quantile(right, 0.9) - np.median(right)))
+        rates.append((1e6 / right.mean(), 1e6 / left.mean()))
+    assert np.allclose(np.mean(steps, axis=0), (29.1, 0.02, 45.7), rtol=0.1, atol=0.01)
+    low, high = np.min(rates, axis=0), np.max(rates, axis=0)
+    assert (low < (999.9, 798.3)).all()
+    assert (high > (1001.0, 807.3)).all()

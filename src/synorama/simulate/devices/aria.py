@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
@@ -20,10 +19,12 @@ from synorama.simulate.devices.aria_streams import (
     Source,
     barometer,
     batches,
+    camera_columns,
     camera_configuration,
     imu,
     magnetometer,
     make_stream,
+    tags_of,
     time_mapping,
     times_ns,
     write_sources,
@@ -41,10 +42,8 @@ if TYPE_CHECKING:
 
 __all__ = ["FULL", "SMALL", "AriaCamera", "calibration", "write_glasses"]
 
-EXPOSURE_S = 0.004
 POOL = 4  # different pictures a camera shows in turn
 RGB_JITTER_NS = 3_000  # the other cameras have a common trigger, which has none
-IMAGE_DELAY_NS = 9_000_000  # from exposure to the time of arrival in the record
 GREY8, RGB8 = 1, 4  # pixel formats of VRS
 PCM_INT32 = 13  # sample format of VRS
 MIC_RATE_HZ, MIC_CHANNELS, MIC_BLOCK = 48_000, 7, 4096
@@ -161,16 +160,8 @@ def _tags(path: Path, glasses: Glasses, cameras: tuple[AriaCamera, ...]) -> dict
         "start_time": glasses.start_epoch_s,
         "ticsync_mode": glasses.sync_role,
     }
-    return {
-        "calib_json": calibration(glasses.serial, cameras),
-        "capture_time_epoch": str(glasses.start_epoch_s),
-        "device_serial": glasses.serial,
-        "device_type": glasses.device_type,
-        "device_version": "1",
-        "metadata": json.dumps(metadata, separators=(",", ":")),
-        "recording_profile": "profile15",
-        "session_id": glasses.uuid("recording"),
-    }
+    tags = tags_of(glasses, metadata, calibration(glasses.serial, cameras))
+    return tags | {"recording_profile": "profile15"}
 
 
 def _camera(glasses: Glasses, camera: AriaCamera, number: int, shots: Shots | None) -> Source:
@@ -196,18 +187,7 @@ def _camera(glasses: Glasses, camera: AriaCamera, number: int, shots: Shots | No
 def _pictures(stream: VrsStream, times: Int64, pictures: Iterator[bytes]) -> Iterator[Record]:
     for first, batch in batches(times):
         numbers = np.arange(first, first + len(batch))
-        columns = {
-            "group_id": numbers,
-            "group_mask": 1,
-            "frame_number": numbers,
-            "exposure_duration_s": EXPOSURE_S,
-            "gain": 2.0,
-            "capture_timestamp_ns": batch,
-            "capture_timestamp_in_processing_clock_domain_ns": -1,
-            "arrival_timestamp_ns": batch + IMAGE_DELAY_NS,
-            "processing_start_timestamp_ns": batch,
-            "temperature_deg_c": 34.0,
-        }
+        columns = camera_columns(numbers, batch, 34.0)
         rows = layouts.CAMERA.data.encode_many(len(batch), columns)
         for t_ns, told, picture in zip(batch.tolist(), rows, pictures, strict=False):
             yield layouts.data(stream, t_ns, told, picture)

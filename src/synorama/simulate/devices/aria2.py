@@ -23,11 +23,13 @@ from synorama.simulate.devices.aria_streams import (
     Glasses,
     Source,
     barometer,
+    camera_columns,
     camera_configuration,
     imu,
     magnetometer,
     make_stream,
     packed,
+    tags_of,
     time_mapping,
     times_ns,
     write_sources,
@@ -124,15 +126,7 @@ def _tags(glasses: Glasses) -> dict[str, str]:
         },
     }
     sizes = {camera.label: (camera.width, camera.height) for camera in CAMERAS}
-    return {
-        "calib_json": calibration_json(GEN2, glasses.serial, sizes),
-        "capture_time_epoch": str(glasses.start_epoch_s),
-        "device_serial": glasses.serial,
-        "device_type": glasses.device_type,
-        "device_version": "1",
-        "metadata": json.dumps(metadata, separators=(",", ":")),
-        "session_id": glasses.uuid("recording"),
-    }
+    return tags_of(glasses, metadata, calibration_json(GEN2, glasses.serial, sizes))
 
 
 # --- pictures --------------------------------------------------------------------------------
@@ -164,16 +158,7 @@ def _pictures(
     for frame, (data, is_key) in enumerate(units):
         key = frame if is_key else key
         told = layout.encode(
-            group_id=frame,
-            group_mask=1,
-            frame_number=frame,
-            exposure_duration_s=0.004,
-            gain=2.0,
-            capture_timestamp_ns=times[frame],
-            capture_timestamp_in_processing_clock_domain_ns=-1,
-            arrival_timestamp_ns=times[frame] + 9_000_000,
-            processing_start_timestamp_ns=times[frame],
-            temperature_deg_c=28.0,
+            **camera_columns(frame, times[frame], 28.0),
             image_key_frame_timestamp=times[key] * 1e-9,
             image_key_frame_index=frame - key,
             focus_distance_mm=-1.0,

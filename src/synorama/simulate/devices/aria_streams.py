@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -26,10 +27,13 @@ if TYPE_CHECKING:
     Int64 = NDArray[np.int64]
 
 __all__ = [
-    "Glasses", "Moves", "Source", "barometer", "batches", "camera_configuration", "imu",
-    "magnetometer", "make_stream", "packed", "time_mapping", "times_ns", "write_sources",
+    "Glasses", "Moves", "Source", "barometer", "batches", "camera_columns",
+    "camera_configuration", "imu", "magnetometer", "make_stream", "packed", "tags_of",
+    "time_mapping", "times_ns", "write_sources",
 ]  # fmt: skip
 
+EXPOSURE_S = 0.004
+IMAGE_DELAY_NS = 9_000_000  # from exposure to the time of arrival in the record
 BATCH = 500  # records made at once
 GRAVITY_MSEC2 = 9.81
 FIELD_UT = (20.0, 0.5, -40.0)  # microtesla; x east, y north, z up
@@ -189,6 +193,35 @@ def camera_configuration(
         "device_serial": glasses.serial,
         "sensor_model": "simulated",
         "sensor_serial": "0",
+    }
+
+
+def camera_columns(numbers: Any, times: Any, temperature_deg_c: float) -> dict[str, Any]:
+    """Return what cameras of both generations note beside each picture, by its number and time."""
+    return {
+        "group_id": numbers,
+        "group_mask": 1,
+        "frame_number": numbers,
+        "exposure_duration_s": EXPOSURE_S,
+        "gain": 2.0,
+        "capture_timestamp_ns": times,
+        "capture_timestamp_in_processing_clock_domain_ns": -1,
+        "arrival_timestamp_ns": times + IMAGE_DELAY_NS,
+        "processing_start_timestamp_ns": times,
+        "temperature_deg_c": temperature_deg_c,
+    }
+
+
+def tags_of(glasses: Glasses, metadata: Mapping[str, Any], calibration: str) -> dict[str, str]:
+    """Return the tags that files of both generations begin with."""
+    return {
+        "calib_json": calibration,
+        "capture_time_epoch": str(glasses.start_epoch_s),
+        "device_serial": glasses.serial,
+        "device_type": glasses.device_type,
+        "device_version": "1",
+        "metadata": json.dumps(metadata, separators=(",", ":")),
+        "session_id": glasses.uuid("recording"),
     }
 
 

@@ -55,7 +55,23 @@ class Hears(Protocol):
     def heard(
         self, clock: ClockMap, rate_hz: float, first_ns: int, start: int, count: int
     ) -> Float32:
-        """Return samples ``(count,)`` or ``(count, M)`` on a clock ``C_session_device``."""
+        """Sample the sound on a device's clock.
+
+        Parameters
+        ----------
+        clock
+            ``C_session_device``.
+        rate_hz
+            Samples per second of the device's clock.
+        first_ns
+            Device time of sample 0.
+        start, count
+            Which samples. They should span less than what the clock's knots are apart.
+
+        Returns
+        -------
+        ``(count, M)`` float32, of full scale 1.0; ``(count,)`` if there is one microphone only.
+        """
         ...
 
 

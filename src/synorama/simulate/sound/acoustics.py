@@ -263,23 +263,7 @@ class Listener:
     def heard(
         self, clock: ClockMap, rate_hz: float, first_ns: int, start: int, count: int
     ) -> Float32:
-        """Sample the sound on a device's clock.
-
-        Parameters
-        ----------
-        clock
-            ``C_session_device``.
-        rate_hz
-            Samples per second of the device's clock.
-        first_ns
-            Device time of sample 0.
-        start, count
-            Which samples.
-
-        Returns
-        -------
-        ``(count, M)`` float32, of full scale 1.0; ``(count,)`` if there is one microphone only.
-        """
+        """Sample the sound; as `synorama.simulate.sound.acoustic_scene.Hears`."""
         reach = len(self._ears.tone) // 2
         first, last = start - reach, start + count + reach
         numbers = range(first // PIECE, (last - 1) // PIECE + 1)

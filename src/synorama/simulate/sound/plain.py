@@ -68,23 +68,7 @@ class Sound:
     def heard(
         self, clock: ClockMap, rate_hz: float, first_ns: int, start: int, count: int
     ) -> Float32:
-        """Sample the sound on a device's clock.
-
-        Parameters
-        ----------
-        clock
-            ``C_session_device``.
-        rate_hz
-            Samples per second of the device's clock.
-        first_ns
-            Device time of sample 0.
-        start, count
-            Which samples. They should span less than what the clock's knots are apart.
-
-        Returns
-        -------
-        (count,) float32, of full scale 1.0.
-        """
+        """Sample the sound; as `synorama.simulate.sound.acoustic_scene.Hears`."""
         from scipy import ndimage
 
         at = self._positions(clock, rate_hz, first_ns, start, count)
