@@ -25,6 +25,7 @@ from tests.devices import Scene
 
 VERBS = (
     "align",
+    "calibrate",
     "doctor",
     "inspect",
     "process",
@@ -33,6 +34,7 @@ VERBS = (
     "simulate",
     "status",
     "sync",
+    "sync-card",
     "validate",
 )
 VENDOR = (
