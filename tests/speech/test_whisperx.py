@@ -1,0 +1,126 @@
+"""WhisperX in its own process: the contract with a worker of ours, and the real one where it is."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from synorama.capture import open_recording
+from synorama.errors import MissingDependencyError, ModelDamagedError, ModelLanguageError
+from synorama.speech import read_device, transcribe, whisperx
+from synorama.speech.backends import BackendChoice, load_recognizer
+from synorama.speech.language import full_scale
+from synorama.speech.transcribe import Asked
+
+SAID = (
+    "and so my fellow americans ask not what your country can do for you "
+    "ask what you can do for your country"
+)
+FAKE = """
+import json, sys
+print("libraries are chatty", file=sys.stderr)
+for line in sys.stdin:
+    request = json.loads(line)
+    verb = request["verb"]
+    if verb == "load":
+        answer = {"ok": {"version": "0", "multilingual": False}}
+        if "damaged" in request["model"]:
+            answer = {"error": "RuntimeError: model.bin is incomplete"}
+    elif verb == "can_align":
+        answer = {"ok": request["language"] == "en"}
+    elif verb == "detect":
+        answer = {"ok": ["en", 0.9]}
+    else:
+        if request["vocabulary"] == ["die"]:
+            sys.exit(9)
+        answer = {"ok": [
+            {"start": 1.0, "end": 3.0, "text": " we need 12 eggs", "words": [
+                {"word": "we", "start": 1.0, "end": 1.2, "score": 0.9},
+                {"word": "need", "start": 1.2, "end": 1.6, "score": 0.8},
+                {"word": "12"},
+                {"word": "eggs", "start": 2.2, "end": 2.8, "score": 0.7}]},
+            {"start": 4.0, "end": 5.0, "text": " thank you", "words": []},
+        ]}
+    print(json.dumps(answer), flush=True)
+"""
+
+
+@pytest.fixture
+def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny_model: Path) -> str:
+    """A worker that answers as the real one does, without WhisperX."""
+    script = tmp_path / "worker.py"
+    script.write_text(FAKE)
+    monkeypatch.setattr(whisperx, "WORKER", script)
+    monkeypatch.setenv(whisperx.PYTHON_ENVIRONMENT, sys.executable)
+    return str(tiny_model)
+
+
+def test_words_without_times_go_between_their_neighbours(fake: str) -> None:
+    backend = load_recognizer(BackendChoice("whisperx", fake, offline=True))
+    first, second = backend.recognize(np.zeros(16_000, np.float32), "en", ())
+    assert [w.text.strip() for w in first.words] == ["we", "need", "12", "eggs"]
+    assert (first.words[2].start_s, first.words[2].end_s) == (1.6, 2.2)
+    assert [w.timed_by for w in first.words] == ["whisperx", "whisperx", "spread", "whisperx"]
+    assert [(w.text, w.timed_by) for w in second.words] == [
+        (" thank", "spread"),
+        (" you", "spread"),
+    ]
+
+
+def test_whisperx_is_chosen_where_it_can_align(fake: str) -> None:
+    assert load_recognizer(BackendChoice("auto", fake, offline=True)).name == "whisperx"
+    chosen = load_recognizer(BackendChoice("auto", fake, offline=True, language="fr"))
+    assert chosen.name == "faster-whisper"
+
+
+def test_a_model_without_the_language_is_refused(fake: str) -> None:
+    backend = load_recognizer(BackendChoice("whisperx", fake, offline=True))
+    with pytest.raises(ModelLanguageError, match="'fr'"):
+        backend.check_language("fr")
+
+
+def test_what_goes_wrong_over_there_is_told_here(fake: str, tmp_path: Path) -> None:
+    damaged = tmp_path / "damaged"
+    damaged.symlink_to(fake)
+    backend = load_recognizer(BackendChoice("whisperx", fake, offline=True))
+    with pytest.raises(MissingDependencyError, match="ended before"):
+        backend.recognize(np.zeros(9, np.float32), "en", ("die",))
+
+
+def test_a_model_that_whisperx_cannot_load_is_named(fake: str, tmp_path: Path) -> None:
+    damaged = tmp_path / "damaged"
+    damaged.mkdir()
+    for path in Path(fake).iterdir():
+        (damaged / path.name).symlink_to(path)
+    with pytest.raises(ModelDamagedError, match=r"model.bin is incomplete"):
+        load_recognizer(BackendChoice("whisperx", str(damaged), offline=True))
+
+
+def test_without_whisperx_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(whisperx.PYTHON_ENVIRONMENT, "/nowhere/python")
+    with pytest.raises(MissingDependencyError, match="not installed"):
+        whisperx.WhisperX("tiny.en", offline=True)
+
+
+@pytest.mark.skipif(
+    whisperx.PYTHON_ENVIRONMENT not in os.environ,
+    reason=f"{whisperx.PYTHON_ENVIRONMENT} names no Python that has WhisperX",
+)
+def test_the_real_whisperx_transcribes_offline(
+    shared_data: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stub = Path(__file__).with_name("whisperx_with_stub.py")
+    monkeypatch.setattr(whisperx, "WORKER", stub)
+    backend = load_recognizer(BackendChoice("whisperx", str(tiny_model), offline=True, threads=1))
+    assert backend.name == "whisperx"
+    sound = read_device(open_recording(shared_data / "4_audio" / "faster-whisper" / "jfk.flac"))
+    made = backend.recognize(full_scale(sound.samples), "en", ())
+    assert {w.timed_by for one in made for w in one.words} <= {"whisperx", "spread"}
+    transcript = transcribe([sound], backend, Asked(language="en"))
+    said = " ".join(w.text.strip(".,").lower() for w in transcript.words)
+    assert said == SAID
+    assert transcript.backend == "whisperx"
