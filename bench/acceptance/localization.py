@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     Float64 = NDArray[np.float64]
 
 GOPROS = 2
+MIRROR = (-1.0, 1.0, 1.0)
 FULL_DEG, FULL_M = 0.25, 0.015
 WEAK_DEG, WEAK_M = 1.5, 0.05
 CAMERA_DEG, CAMERA_M = 0.3, 0.02
@@ -121,7 +122,7 @@ def _off(found: Float64, true: Float64, covariance: Float64, at: Float64) -> Off
 
 
 def _mirrored(views: Sequence[LandmarkView]) -> tuple[LandmarkView, ...]:
-    return tuple(replace(v, points_m=v.points_m * (-1.0, 1.0, 1.0)) for v in views)
+    return tuple(replace(v, points_m=v.points_m * MIRROR, rays=v.rays * MIRROR) for v in views)
 
 
 def _cameras(

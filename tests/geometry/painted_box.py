@@ -42,7 +42,7 @@ class PaintedBox:
         points = rng.uniform(0, 1, (count, 3)) * SIZE_M
         wall = rng.integers(6, size=count)
         points[np.arange(count), wall // 2] = np.where(wall % 2, SIZE_M[wall // 2], 0.0)
-        return points + rng.normal(0, 0.002, points.shape)
+        return np.asarray(points + rng.normal(0, 0.002, points.shape))
 
     def picture(self, lens: Lens, pose: np.ndarray, seed: int = 0) -> np.ndarray:
         """Return what a camera at ``T_room_camera`` sees, a little noisy."""
@@ -60,7 +60,7 @@ class PaintedBox:
             drawn = cv2.remap(texture, spots, None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REFLECT)
             picture = np.where((wall == k) & seen, drawn, picture)
         noise = np.random.default_rng([self.seed, seed, 4]).normal(0, 2, picture.shape)
-        return np.clip(picture + noise * seen, 0, 255).astype(np.uint8)
+        return np.asarray(np.clip(picture + noise * seen, 0, 255), np.uint8)
 
     def panoramas(self, room_scan: np.ndarray) -> list[PosedPicture]:
         """Return two panoramas, posed in the scan's frame."""

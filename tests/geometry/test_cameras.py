@@ -14,22 +14,18 @@ from synorama.geometry.cameras import (
     locate_cameras,
     usual_lens,
 )
-from synorama.geometry.landmarks import LandmarkView, from_cloud
+from synorama.geometry.landmarks import LandmarkView
 from synorama.geometry.lenses import unproject
 from tests.geometry.painted_box import CAMERA, PaintedBox, apart, facing
 
+MIRROR = (-1, 1, 1)
 POSE = facing((0.4, 0.5, 1.9), 0.9, -0.25)
 TIMES = np.arange(5, dtype=np.int64) * 10**9
 
 
 @pytest.fixture(scope="module")
-def box() -> PaintedBox:
-    return PaintedBox(3)
-
-
-@pytest.fixture(scope="module")
-def landmarks(box: PaintedBox) -> tuple[LandmarkView, ...]:
-    return from_cloud(box.panoramas(np.eye(4)), box.cloud())
+def landmarks(landmarks_in_room: tuple[LandmarkView, ...]) -> tuple[LandmarkView, ...]:
+    return landmarks_in_room
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +106,7 @@ def test_a_camera_of_another_room_is_refused(
 def test_mirrored_landmarks_are_refused(
     still: CameraPictures, landmarks: tuple[LandmarkView, ...]
 ) -> None:
-    mirrored = [replace(v, points_m=v.points_m * (-1, 1, 1)) for v in landmarks]
+    mirrored = [replace(v, points_m=v.points_m * MIRROR, rays=v.rays * MIRROR) for v in landmarks]
     known = replace(still, lens=CAMERA, lens_known=True)
     assert locate_camera(known, mirrored).pose.status != "accepted"
 

@@ -37,12 +37,13 @@ METHOD = "landmarks of the scan's and the glasses' pictures"
 PICTURE_PX = 960
 FEATURES = 2200
 GUIDED_PX, ALIKE = 4.0, 0.85  # a landmark is looked for so near, and looks so much alike (cosine)
+SEEN_FROM = 0.2  # least cosine between the two directions in which a landmark was seen
 STILL_PX = 1.5  # features of a camera that stands still move less, at `PICTURE_PX`
 STILL_SHARE = 0.5  # of the features that must stay
 
 COARSE_RAD = 0.025
 TRIALS_A_FOCAL = 6_000
-TRIALS = 25_000
+TRIALS = 12_000
 FOCALS_TRIED = 3  # that are fitted in full, of all
 
 LEAST_VOTES = 25
@@ -192,15 +193,22 @@ def _moving(
 ) -> LocatedCamera:
     """Find the pose of each picture; the lens that fits the best of them serves all."""
     finder = _Finder(camera.device, landmarks, seed)
-    first = [finder.found(p, known=camera.lens_known) for p in small[:: max(1, len(small) // 3)]]
+    if camera.lens_known:
+        return _each(camera, [finder.found(p, known=True) for p in small])
+    first = [finder.found(p, known=False) for p in small[:: max(1, len(small) // 3)]]
     best = max(first, key=lambda f: f.votes)
     if best.fit is None:
         return _told(camera, [best], camera.t_device_ns[:1], 1)
     lens = best.fit.lens
-    found = [finder.found(replace(p, lens=lens), known=True) for p in small]
+    return _each(camera, [finder.found(replace(p, lens=lens), known=True) for p in small])
+
+
+def _each(camera: CameraPictures, found: Sequence[_Found]) -> LocatedCamera:
+    """Tell the poses of those pictures whose pose was accepted; the best one's reason if none."""
     kept = [k for k, f in enumerate(found) if f.status == "accepted"]
     if not kept:
-        return _told(camera, [best], camera.t_device_ns[:1], 1)
+        best = max(range(len(found)), key=lambda k: found[k].votes)
+        return _told(camera, [found[best]], camera.t_device_ns[best : best + 1], 1)
     return _told(camera, [found[k] for k in kept], camera.t_device_ns[kept], len(kept))
 
 
@@ -268,7 +276,9 @@ def _guided(features: Features, landmarks: Sequence[LandmarkView], fit: Resectio
     which, points = [np.zeros(0, np.int64)], [np.zeros((0, 3))]
     for view in landmarks:
         drawn, on_picture = project(fit.lens, fit.pose.apply(view.points_m))
-        number = np.flatnonzero(on_picture)
+        ways = view.points_m + fit.pose.rotation.T @ fit.pose.shift
+        aside = (ways * view.rays).sum(axis=1) > SEEN_FROM * np.linalg.norm(ways, axis=1)
+        number = np.flatnonzero(on_picture & aside)
         near = tree.query_ball_point(drawn[number], GUIDED_PX)
         count = np.array([len(n) for n in near], np.int64)
         mark = np.repeat(number, count)

@@ -53,20 +53,27 @@ class LandmarkView:
         How they look.
     points_m
         ``(N, 3)`` where they are, in the frame of the picture's pose.
+    rays
+        ``(N, 3)`` unit directions in which the picture saw them: nobody sees them from behind.
     """
 
     name: str
     features: Features
     points_m: Float64
+    rays: Float64
 
     def chosen(self, which: Bool) -> LandmarkView:
         """Return some of them."""
-        return LandmarkView(self.name, self.features.chosen(which), self.points_m[which])
+        chosen = self.features.chosen(which)
+        return LandmarkView(self.name, chosen, self.points_m[which], self.rays[which])
 
 
 def moved(views: Iterable[LandmarkView], matrix: Float64) -> tuple[LandmarkView, ...]:
     """Return landmarks in another frame: ``(4, 4)`` ``T_other_frame``."""
-    return tuple(replace(v, points_m=v.points_m @ matrix[:3, :3].T + matrix[:3, 3]) for v in views)
+    turn, shift = matrix[:3, :3], matrix[:3, 3]
+    return tuple(
+        replace(v, points_m=v.points_m @ turn.T + shift, rays=v.rays @ turn.T) for v in views
+    )
 
 
 def look(picture: PosedPicture, count: int) -> Features:
@@ -117,7 +124,7 @@ def _lifted_view(tile: PosedPicture, whole_pose: Float64, buffer: ZBuffer) -> La
     turned = rays @ (tile.pose[:3, :3].T @ whole_pose[:3, :3])
     points, good = lifted(buffer, turned)
     there = points @ whole_pose[:3, :3].T + whole_pose[:3, 3]
-    return LandmarkView(tile.name, features, there).chosen(good & seen)
+    return LandmarkView(tile.name, features, there, rays @ tile.pose[:3, :3].T).chosen(good & seen)
 
 
 # --- pictures of the glasses -----------------------------------------------------------------
@@ -148,7 +155,7 @@ def from_motion(frames: Sequence[PosedPicture]) -> tuple[LandmarkView, ...]:
     track = _tracks(np.concatenate(pairs) if pairs else np.zeros((0, 2), np.int64), total)
     points, good = _triangulated(track, origins, rays)
     views = [
-        LandmarkView(f.picture.name, f.features, points[f.numbers]).chosen(good[f.numbers])
+        LandmarkView(f.picture.name, f.features, points[f.numbers], f.rays).chosen(good[f.numbers])
         for f in looked
     ]
     return tuple(view for view in views if len(view.features) > 1)

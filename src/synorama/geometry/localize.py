@@ -128,7 +128,7 @@ def locate_scan(
 
 def sightings_of(frames: Sequence[PosedPicture], landmarks: Sequence[LandmarkView]) -> Sightings:
     """Return which landmarks are likely seen in which direction of the frames' world."""
-    parts, first = [], 0
+    parts, first = [_none()], 0
     for number, frame in enumerate(frames):
         picture = resized(frame, FRAME_PX)
         features = look(picture, FRAME_FEATURES)
@@ -140,6 +140,11 @@ def sightings_of(frames: Sequence[PosedPicture], landmarks: Sequence[LandmarkVie
         parts.append(whole.chosen(seen))
         first += len(features)
     return Sightings(*(np.concatenate(p) for p in zip(*map(_columns, parts), strict=True)))
+
+
+def _none() -> Sightings:
+    nowhere, nothing = np.zeros((0, 3)), np.zeros(0, np.int64)
+    return Sightings(nowhere, nowhere, nowhere, nothing, nothing)
 
 
 def _columns(s: Sightings) -> tuple[Float64 | NDArray[np.int64], ...]:
