@@ -50,10 +50,10 @@ from synorama.transform import RigidTransform
 Float64 = NDArray[np.float64]
 Int64 = NDArray[np.int64]
 
-SECONDS = 30.0  # in which people walk past the boards
+SECONDS = 20.0  # in which people walk past the boards
 GLASSES_HZ = 1.0  # of the cameras of the glasses, so that few pictures need to be drawn
 CAMERA_S = {"small": 1.2, "full": 0.4}  # what cameras that stand record
-PICTURES = {"small": 12, "full": 4}  # drawn for each camera of the glasses, most corners first
+PICTURES = {"small": 6, "full": 4}  # drawn for each camera of the glasses, most corners first
 CORNERS = 60  # of one picture, at most
 BOARD_M, OWN_BOARD_M, OFF_WALL_M, HIGH_M = 1.6, 0.64, 0.03, 1.4
 PLANE_M = 0.008  # of a board in its own frame, along y

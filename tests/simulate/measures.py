@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import av
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 from projectaria_tools.core import data_provider
@@ -18,7 +17,7 @@ from scipy.interpolate import CubicSpline, make_interp_spline
 
 from synorama.simulate.lab import Asked, plan_lab
 from synorama.simulate.scene import cameras as lenses
-from synorama.simulate.scene.cameras import Camera, project_moving
+from synorama.simulate.scene.cameras import Camera
 from synorama.simulate.stage import RoomStage
 from synorama.timebase import NS_PER_S, ClockMap
 
@@ -213,58 +212,3 @@ def picture(written: Written, name: str, track: str, index: int) -> Picture:
                     return np.asarray(frame.to_ndarray(format="rgb24"), np.uint8)
                 before += 1
     raise IndexError(index)
-
-
-def corner_off_px(
-    written: Written, name: str, track: str, label: str, *, least_cell_px: float = 7.0
-) -> Float64:
-    """How far corners of the checkerboard are from where the truth puts them, all good frames.
-
-    Frames are those in which the whole board is in view, large, and hidden by nothing.
-    """
-    camera, pose = camera_of(written, name, track, label), pose_at(written, name, track, label)
-    corners = written.stage.room.checker_corners_m
-    times = written.tables[f"frames/{name}/{track}/t_session_ns"]
-    errors = []
-    for index in range(0, len(times), max(1, len(times) // 12)):
-        t_ns = int(times[index])
-        pixels, seen = project_moving(camera, pose, t_ns, corners)
-        if not seen.all() or _cell_px(pixels) < least_cell_px or _hidden(written, pose, t_ns):
-            continue
-        if pixels[:, 1].min() < camera.height * 0.12:  # behind the barcode
-            continue
-        errors.append(_found_off(picture(written, name, track, index), pixels))
-    return np.concatenate(errors) if errors else np.empty(0)
-
-
-def _cell_px(pixels: Float64) -> float:
-    side = round(len(pixels) ** 0.5)
-    grid = pixels.reshape(side, side, 2)
-    steps = [np.linalg.norm(np.diff(grid, axis=k), axis=2).min() for k in (0, 1)]
-    return float(min(steps))
-
-
-def _hidden(written: Written, pose: Any, t_ns: int) -> bool:
-    """Whether a thing or a person may stand between the camera and the board."""
-    corners = written.stage.room.checker_corners_m
-    eye = pose(np.array([t_ns]))[0, :3, 3]
-    away = (corners - eye) * 0.98
-    if written.stage.surface.blocked(np.broadcast_to(eye, away.shape), away).any():
-        return True
-    middle = corners.mean(axis=0) - eye
-    for wearer in written.stage.wearers.values():
-        person = wearer.head.pose(t_ns)[0, :2, 3] - eye[:2]
-        along = float(person @ middle[:2] / np.linalg.norm(middle[:2]))
-        aside = np.sqrt(max(float(person @ person) - along**2, 0.0))
-        if 0.3 < along < np.linalg.norm(middle[:2]) and aside < 0.7:
-            return True
-    return False
-
-
-def _found_off(shown: Picture, truth: Float64) -> Float64:
-    grey = shown if shown.ndim == 2 else cv2.cvtColor(shown, cv2.COLOR_RGB2GRAY)
-    half = max(2, int(_cell_px(truth) * 0.4))
-    start = truth.astype(np.float32)[:, np.newaxis].copy()
-    stop = (3, 50, 1e-4)
-    found = cv2.cornerSubPix(grey, start, (half, half), (-1, -1), stop)
-    return np.asarray(np.linalg.norm(found[:, 0] - truth, axis=1), np.float64)
