@@ -118,7 +118,7 @@ def _worn(
         "glasses",
         points.points_m,
         sigma_m=points.sigma_m,
-        extra={"inverse_distance_std": points.inverse_sigma},
+        extra={"inv_dist_std": points.inverse_sigma},
     )
     return cloud, estimate.pose(frames)[:, :3, 3], there
 
@@ -153,7 +153,7 @@ def cached_pair(folder: Path, kind: PairKind, seed: int, *, other_room: bool = F
     if not path.is_file():
         _keep(path, make_pair(kind, seed, other_room=other_room))
     with np.load(path) as kept:
-        sigmas = {"inverse_distance_std": kept["inverse"].astype(np.float64)}
+        sigmas = {"inv_dist_std": kept["inverse"].astype(np.float64)}
         return Pair(
             PointCloud("scan", kept["scan"].astype(np.float64)),
             PointCloud("glasses", kept["points"], sigma_m=kept["sigma"], extra=sigmas),
@@ -172,7 +172,7 @@ def _keep(path: Path, pair: Pair) -> None:
         scan=pair.scan.points_m.astype(np.float32),
         points=pair.glasses.points_m,
         sigma=pair.glasses.sigma_m,
-        inverse=pair.glasses.extra["inverse_distance_std"],
+        inverse=pair.glasses.extra["inv_dist_std"],
         trajectory=pair.trajectory_m,
         truth=pair.truth,
         places=pair.places_m,

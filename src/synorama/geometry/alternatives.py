@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = ["check_alternatives"]
 
-CELL_M, STEP_RAD, KEEP = 0.16, float(np.deg2rad(6.0)), 4
+CELL_M, STEP_RAD, KEEP = 0.2, float(np.deg2rad(7.5)), 3
 SIDE_M = 0.08
-POINTS = 2_500
+POINTS = 2_000
 BETTER, ENOUGH = 1.25, 0.55
 STEPS = (Step(0.25, 0.6, 8, 4), Step(0.10, 0.3, 10, 4))
 UPSIDE_DOWN = np.diag([1.0, -1.0, -1.0])

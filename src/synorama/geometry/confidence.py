@@ -24,16 +24,23 @@ if TYPE_CHECKING:
     Float64 = NDArray[np.float64]
     Int64 = NDArray[np.int64]
 
-__all__ = ["Evidence", "Weakness", "evidence_of", "pushed_through", "score"]
+__all__ = [
+    "Evidence",
+    "Weakness",
+    "displacement_sigma_m",
+    "evidence_of",
+    "pushed_through",
+    "score",
+]
 
 MEETS_M, MEETS_AROUND_M = 0.05, 0.12
 KERNEL_M = 0.03
 BLOCK_M = 0.6
-WEAK_SHARE = 0.06  # of the information, where a third each would be even
-CALIBRATION = 2.0  # of the sigma by blocks, measured
-FLOOR_M, FLOOR_RAD = 0.001, 2e-4
+WEAK_SHARE = 0.145  # of the information; a third each would be even, furnished rooms have 0.17
+CALIBRATION = 3.0  # of the sigma by blocks, measured
+FLOOR_M, FLOOR_RAD = 0.0012, 3e-4
 BENT_FLOOR_M = 0.010  # a scan that bends is known no better anywhere
-BENT_M = 0.0035  # misfits of whole blocks [m], above which a scan bends
+BENT_M = 0.0022  # misfits of whole blocks [m], above which a scan bends
 SCORE_AROUND = 2.5
 
 
@@ -62,6 +69,8 @@ class Evidence:
         ``(6, 6)`` of a small turn [rad] about `middle_m` and a shift [m].
     middle_m
         ``(3,)`` the middle of what meets.
+    shares
+        ``(3,)`` of what is known of shifts, by direction; a third each would be even.
     weak
         Directions of shift that are held badly.
     bend_m
@@ -72,6 +81,7 @@ class Evidence:
     inlier_rmse_m: float
     covariance: Float64
     middle_m: Float64
+    shares: Float64
     weak: tuple[Weakness, ...]
     bend_m: float
 
@@ -128,11 +138,28 @@ def evidence_of(
     bent = handheld if handheld is not None else bend > BENT_M * unit
     covariance = _covariance(J, H, weight * found.misfit_m, blocks)
     rmse = float(np.sqrt((found.misfit_m**2).mean()))
-    weak = _weak(H, float(weight.sum()))
-    floor = BENT_FLOOR_M if bent else FLOOR_M
-    return Evidence(
-        float(meets.sum()) / len(points_m), rmse, _floored(covariance, floor), middle, weak, bend
+    shares, ways = _held(H, float(weight.sum()))
+    weak = tuple(
+        Weakness(way, float(share))
+        for way, share in zip(ways, shares, strict=True)
+        if share < WEAK_SHARE
     )
+    covariance = _floored(covariance, BENT_FLOOR_M if bent else FLOOR_M)
+    overlap = float(meets.sum()) / len(points_m)
+    return Evidence(overlap, rmse, covariance, middle, shares, weak, bend)
+
+
+def displacement_sigma_m(covariance: Float64, places_m: Float64) -> float:
+    """Return one sigma of where a place ends up [m], root mean square over places ``(N, 3)``.
+
+    Turn and shift both move it; the turn is about the middle of the places.
+    """
+    some = places_m[:: max(1, len(places_m) // 20_000)]
+    arm = some - np.median(some, axis=0)
+    arm = arm[np.linalg.norm(arm, axis=1) <= np.quantile(np.linalg.norm(arm, axis=1), 0.9)]
+    square = arm.T @ arm / len(arm)
+    turn = np.trace(square) * np.eye(3) - square
+    return float(np.sqrt(np.trace(covariance[3:, 3:]) + np.trace(turn @ covariance[:3, :3])))
 
 
 def _only(found: Matches, kept: NDArray[np.bool_]) -> Matches:
@@ -184,11 +211,12 @@ def _floored(covariance: Float64, floor_m: float) -> Float64:
     return np.asarray(covariance + floor, np.float64)
 
 
-def _weak(H: Float64, total: float) -> tuple[Weakness, ...]:
-    """Return directions of shift with little information once the turn may adapt."""
+def _held(H: Float64, total: float) -> tuple[Float64, Float64]:
+    """Return what is known of a shift by direction once the turn may adapt, least first.
+
+    Shares ``(3,)`` and directions ``(3, 3)``, one a row.
+    """
     turn = H[:3, :3] + 1e-9 * np.trace(H[:3, :3]) * np.eye(3)
     shift = H[3:, 3:] - H[3:, :3] @ np.linalg.solve(turn, H[:3, 3:])
-    values, vectors = np.linalg.eigh(shift / total)
-    return tuple(
-        Weakness(vectors[:, k], float(values[k])) for k in range(3) if values[k] < WEAK_SHARE
-    )
+    shares, ways = np.linalg.eigh(shift / total)
+    return shares, ways.T

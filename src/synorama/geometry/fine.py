@@ -68,9 +68,14 @@ class Step:
 class Matches:
     """Points and the planes they belong to, in the surface's frame.
 
-    ``points_m`` ``(M, 3)``, ``normals`` ``(M, 3)``, ``apart_m`` ``(M, 3)`` from the surface to
-    the point, ``distance_m`` ``(M,)``, ``misfit_m`` ``(M,)`` along the normal, ``which`` ``(M,)`` of
-    the points given matched, ``surface_point`` ``(M,)`` to which one of the surface.
+    Parameters
+    ----------
+    points_m, normals, apart_m
+        ``(M, 3)``: the point, the surface's normal, the way from the surface to the point.
+    distance_m, misfit_m
+        ``(M,)``: length of that way, and its part along the normal.
+    which, surface_point
+        ``(M,)``: which of the points given, and which of the surface's.
     """
 
     points_m: Float64

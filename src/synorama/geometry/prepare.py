@@ -129,7 +129,7 @@ def cleaned(cloud: PointCloud, trajectory_m: Float64 | None = None) -> Points:
     good = np.isfinite(cloud.points_m).all(axis=1)
     if cloud.sigma_m is not None:
         good &= cloud.sigma_m < MOST_SIGMA_M
-        inverse = cloud.extra.get("inverse_distance_std")
+        inverse = cloud.extra.get("inv_dist_std")
         if inverse is not None:
             good &= inverse < MOST_INVERSE_SIGMA
         if good.any():
@@ -150,7 +150,7 @@ def thinned(points_m: Float64, unit: float) -> Float64:
     means = voxel_down(points_m, THIN_CELL * unit)
     tree = cKDTree(means)
     near = tree.query(means, k=LONE_NEIGHBOURS, distance_upper_bound=LONE_REACH * THIN_CELL * unit)
-    return means[np.isfinite(near[0][:, -1])]
+    return np.asarray(means[np.isfinite(near[0][:, -1])], np.float64)
 
 
 def resolution(points_m: Float64) -> float:

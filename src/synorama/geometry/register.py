@@ -44,6 +44,7 @@ COARSE_POINTS, SCORE_POINTS, FINE_POINTS, FREE_POINTS = 4_000, 12_000, 30_000, 3
 COARSE_SIGMA_M = 0.02
 NOISE_M, NOISE_PER_SIGMA = 0.006, 1.5  # glasses' points are worse than they say
 FINALISTS = 4
+TIE = 0.96
 APART_RAD, APART_M = float(np.deg2rad(5.0)), 0.3  # nearer candidates are one
 COARSE = (Step(0.25, 0.6, 8, 4), Step(0.10, 0.3, 8, 4))
 FINALS = (Step(0.06, 0.2, 8, 6),)
@@ -266,7 +267,21 @@ class _Task:
             )
             met = score(judges, self.fine, self.fine, T, 0.03 * self.unit, 0.15 * self.unit)
             finals.append(Candidate(T, met, one.solid))
-        return self._distinct(finals)
+        return self._settled(self._distinct(finals))
+
+    def _settled(self, finals: list[Candidate]) -> list[Candidate]:
+        """Where several are nearly as good, refine them to the end and ask all points."""
+        near = [c for c in finals if c.value > TIE * finals[0].value]
+        if len(near) < 2:
+            return finals
+        points, scale, reach = self.points.points_m, 0.03 * self.unit, 0.15 * self.unit
+        settled = []
+        for one in near:
+            T = self._refined(one.T)
+            met = score(points, self.fine, self.fine, T, scale, reach)
+            settled.append(Candidate(T, met, one.solid))
+        settled.sort(key=lambda c: -c.value)
+        return settled + finals[len(near) :]
 
     def _from_afar(self, start: Float64) -> Candidate:
         some = self._some(self.sparse_m, COARSE_POINTS)

@@ -104,10 +104,10 @@ def search(
 
 def _turns(options: SearchOptions) -> Float64:
     if options.yaw_rad is None:
-        return np.arange(0.0, 2 * np.pi - 1e-9, options.step_rad)
+        return np.asarray(np.arange(0.0, 2 * np.pi - 1e-9, options.step_rad), np.float64)
     middle, half = options.yaw_rad
     steps = int(np.ceil(half / options.step_rad))
-    return middle + options.step_rad * np.arange(-steps, steps + 1)
+    return np.asarray(middle + options.step_rad * np.arange(-steps, steps + 1), np.float64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -24,7 +24,7 @@ REFUSE_OVERLAP = 0.25
 MOST_SOLID = 0.05  # of the air that was looked through
 VOUCHED_OVERLAP = 0.30  # where a person gave the start
 VOUCHED_M, VOUCHED_RAD = 1.0, float(np.deg2rad(15.0))
-SLID_RAD = float(np.deg2rad(5.0))
+SLID_RAD, SLID_RATIO = float(np.deg2rad(5.0)), 0.80
 UPRIGHT = 0.9
 
 
@@ -81,6 +81,22 @@ class Found:
         if not self.others:
             return 0.0
         return max(self.others[0].value, 0.0) / max(self.best.score - self.best.solid, 1e-9)
+
+    @property
+    def slide(self) -> tuple[Float64, float] | None:
+        """The shift ``(3,)`` [m] to a place that fits nearly as well without a turn, its ratio.
+
+        None where there is no such place: rooms have none, corridors do.
+        """
+        if self.evidence is None:
+            return None
+        middle = self.evidence.middle_m
+        point = np.linalg.inv(self.best.T) @ np.append(middle, 1.0)
+        for other in self.others:
+            ratio = other.value / max(self.best.value, 1e-9)
+            if ratio > SLID_RATIO and turn_between(self.best.T, other.T) < SLID_RAD:
+                return np.asarray((other.T @ point)[:3] - middle, np.float64), float(ratio)
+        return None
 
     @property
     def clear(self) -> bool:
@@ -153,6 +169,11 @@ def _status(found: Found, seen: Evidence) -> tuple[RegistrationStatus, str]:
         )
     if found.start is not None:
         return _vouched(found, seen)
+    if (slide := found.slide) is not None:
+        return "degenerate", (
+            f"shifted by {np.linalg.norm(slide[0]):.2f} m it fits {100 * slide[1]:.0f} % as well, "
+            "as in a corridor: confirm it by pictures or by hand"
+        )
     if found.ratio >= ACCEPT_RATIO:
         return "ambiguous", (
             f"another place fits {100 * found.ratio:.0f} % as well: "
@@ -191,22 +212,11 @@ def _vouched(found: Found, seen: Evidence) -> tuple[RegistrationStatus, str]:
 def _weak_texts(found: Found, seen: Evidence, rotation: Float64) -> tuple[str, ...]:
     """Name the directions that are held badly, in the target's frame."""
     named = [(w.direction, "hardly held by the geometry") for w in seen.weak]
-    if (slid := _slide(found)) is not None:
-        length = float(np.linalg.norm(slid))
-        named.append((slid / length, f"a shift by {length:.2f} m fits nearly as well"))
+    if (slide := found.slide) is not None:
+        length = float(np.linalg.norm(slide[0]))
+        why = f"a shift by {length:.2f} m fits {100 * slide[1]:.0f} % as well"
+        named.append((slide[0] / length, why))
     return tuple(f"{_direction(rotation @ way)}: {why}" for way, why in named)
-
-
-def _slide(found: Found) -> Float64 | None:
-    """Return the shift between best and runner-up where only a shift lies between them."""
-    if found.ratio < ACCEPT_RATIO or turn_between(found.best.T, found.others[0].T) > SLID_RAD:
-        return None
-    seen = found.evidence
-    if seen is None:
-        return None
-    away = seen.middle_m
-    there = np.linalg.inv(found.best.T) @ np.append(away, 1.0)
-    return np.asarray((found.others[0].T @ there)[:3] - away, np.float64)
 
 
 def _direction(way: Float64) -> str:

@@ -7,6 +7,6 @@
 from __future__ import annotations
 
 from synorama.capture.mps.find import SERVICES, find_mps, mappings_left
-from synorama.capture.mps.tracks import mps_summary, mps_tracks
+from synorama.capture.mps.tracks import mps_points, mps_summary, mps_tracks
 
-__all__ = ["SERVICES", "find_mps", "mappings_left", "mps_summary", "mps_tracks"]
+__all__ = ["SERVICES", "find_mps", "mappings_left", "mps_points", "mps_summary", "mps_tracks"]

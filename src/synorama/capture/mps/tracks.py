@@ -26,7 +26,7 @@ from synorama.capture.mps.table import Scan, read_header, read_table, scan
 from synorama.errors import CorruptFileError, EmptyFileError, SynoramaError
 from synorama.records import PointCloud, PointTrack, Problem, Samples, SampleTrack, Track
 
-__all__ = ["mps_summary", "mps_tracks"]
+__all__ = ["mps_points", "mps_summary", "mps_tracks"]
 
 CALIBRATION = "online_calibration"
 FAILED = ("FAIL", "ERROR")
@@ -90,6 +90,31 @@ def mps_tracks(folder: Path) -> tuple[tuple[Track, ...], tuple[Problem, ...]]:
     if not tracks and not problems:
         problems.append(_nothing(folder))
     return tuple(tracks), tuple(problems)
+
+
+def mps_points(path: Path) -> tuple[PointTrack, SampleTrack | None]:
+    """Return the points of one file, and the closed-loop trajectory if it lies beside.
+
+    Raises
+    ------
+    MpsSchemaError
+        The file's columns are not those of semi-dense points.
+    EmptyFileError
+        It holds no points.
+    """
+    product = next(p for p in PRODUCTS if p.kind == "points")
+    track = _table_track(path, path.name, read_header(path), product, [])
+    if not isinstance(track, PointTrack):
+        raise EmptyFileError(
+            "the file holds no points", path=path, hint="download the MPS output again"
+        )
+    closed = path.with_name("closed_loop_trajectory.csv")
+    poses = (
+        next(_table_tracks(path.parent, closed, PRODUCTS[0], []), None)
+        if (closed.is_file())
+        else None
+    )
+    return track, poses if isinstance(poses, SampleTrack) else None
 
 
 def mps_summary(folder: Path) -> Mapping[str, Any]:
