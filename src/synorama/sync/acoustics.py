@@ -62,6 +62,7 @@ BENDS_FROM_S, KNOT_S = 150.0, 60.0
 Z95 = 1.96
 SIGMA_FACTOR = 1.8  # against truth the formal error is too small: see the reliability table
 FLOOR_MS = 0.03
+UNKNOWN_MOST_MS = 1.5  # beyond, a wrong solution is as likely as the right one
 UNKNOWN_FLOOR_MS = 1.0  # nobody measured where the camera stands: nothing below is claimed
 RATE_SIGMA_PPM = 1.0
 
@@ -169,7 +170,7 @@ def refine_camera(
             return task.refused(found.doubt, found)
         solved[k] = found
         before = _after(before, found.fit)
-    return task.accepted(rough, [solved[k] for k in range(len(rough))])
+    return task.judged(rough, [solved[k] for k in range(len(rough))])
 
 
 # --- before ----------------------------------------------------------------------------------
@@ -345,9 +346,20 @@ class _Task:
             position_given=self.place is not None,
         )
 
-    def accepted(self, rough: Pieces, solved: Sequence[_Solved]) -> SoundTravel:
-        windows = sum(s.fit.windows for s in solved)
+    def judged(self, rough: Pieces, solved: Sequence[_Solved]) -> SoundTravel:
         interval_ms = max(self._interval_ms(r, s) for r, s in zip(rough, solved, strict=True))
+        if self.place is None and interval_ms > UNKNOWN_MOST_MS:
+            return self.refused(
+                "nobody said where it stood, and from where they spoke the wearers tell its clock "
+                f"to {interval_ms:.1f} ms only",
+                *solved,
+            )
+        return self._accepted(rough, solved, interval_ms)
+
+    def _accepted(
+        self, rough: Pieces, solved: Sequence[_Solved], interval_ms: float
+    ) -> SoundTravel:
+        windows = sum(s.fit.windows for s in solved)
         maps = tuple(_corrected(r, s.fit) for r, s in zip(rough, solved, strict=True))
         times, left = zip(*(_residuals(s.fit) for s in solved), strict=True)
         known = "known" if self.place is not None else "found by sound"
