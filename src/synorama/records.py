@@ -589,7 +589,7 @@ class RecordingClock:
         One ``C_session_recording`` a segment, in order of device time, valid ranges disjoint.
     method
         ``reference``, ``tic_sync``, ``subghz``, ``timecode``, ``utc``, ``sound``, ``card``,
-        ``manual``, ``creation_time``.
+        ``flash``, ``manual``, ``creation_time``.
     interval95_ms
         Half width of the interval that holds the true clock with 95 % probability; None: unknown.
     p_match
@@ -629,9 +629,10 @@ def picture_doubt_ns(track: VideoTrack, clock: RecordingClock) -> int:
     Nothing where the clock was found by pictures, or where the device stamps a known moment of
     the exposure with the clock that stamps its sound; what was measured; else the default.
     """
-    known = track.time_refers_to != "unknown" or clock.method == "card"
+    by_pictures = clock.method in ("card", "flash")
+    known = track.time_refers_to != "unknown" or by_pictures
     unmeasured = 0 if known else UNKNOWN_SKEW95_NS
-    return unmeasured if track.skew95_ns is None or clock.method == "card" else track.skew95_ns
+    return unmeasured if track.skew95_ns is None or by_pictures else track.skew95_ns
 
 
 @dataclass(frozen=True, slots=True)

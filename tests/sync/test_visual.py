@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
 
+import av
 import numpy as np
 import pytest
 
@@ -13,10 +16,12 @@ from synorama.simulate.clock_card import Screen
 from synorama.sync import synchronize
 from synorama.sync.visual import CardSeen, Shown, cards_seen, clock_by_card
 from tests.sync.card_films import Filming, film
+from tests.sync.flashes import frame_times, lit_share
 
 S = 1_000_000_000
 LEFT = Filming(0.4, ppm=30, fps=30)
 RIGHT = Filming(1.37, ppm=-45, fps=24, card_px=4.2)
+FLASHES_S = np.array([2.2, 4.4, 6.9, 7.8, 10.2])
 SEEING = {"left": LEFT, "right": RIGHT}
 
 
@@ -81,6 +86,32 @@ def test_a_clock_in_an_unknown_time_zone_places_nothing(films: dict[str, Recordi
     empty = replace(films["empty"], start_utc=UtcEstimate(0, 1_000 * S, 1.0, "gps"))
     blind = replace(films["blind"], start_utc=UtcEstimate(0, 1_130 * S, 27_000.0, "creation_time"))
     assert synchronize([empty, blind]).coarse == {}
+
+
+def flashing(path: Path, fps: int, start_s: float) -> Recording:
+    """Film a dim room in which a lamp flashes, with a camera that began at this true time."""
+    times = frame_times(fps, 14)
+    share = lit_share(times, FLASHES_S - start_s, 0.5 / fps, lasts_s=0.2)
+    scene = np.random.default_rng(3).uniform(30, 90, (96, 128))
+    with av.open(str(path), "w") as out:
+        stream = out.add_stream("libx264", rate=fps)
+        stream.width, stream.height, stream.pix_fmt = 128, 96, "yuv420p"
+        for k, lit in enumerate(share):
+            grey = np.clip(scene + 120 * lit, 0, 255).astype(np.uint8)
+            frame = av.VideoFrame.from_ndarray(grey, format="gray").reformat(format="yuv420p")
+            frame.pts, frame.time_base = k, Fraction(1, fps)
+            out.mux(stream.encode(frame))
+        out.mux(stream.encode(None))
+    return replace(open_recording(path), id=path.stem)
+
+
+def test_silent_cameras_are_placed_by_flashes_that_both_saw(tmp_path: Path) -> None:
+    one, other = flashing(tmp_path / "one.mp4", 30, 0), flashing(tmp_path / "other.mp4", 25, 1.3)
+    clock = synchronize([one, other]).clocks["other"]
+    assert clock.method == "flash"
+    assert clock.interval95_ms is not None
+    got = int(clock.apply(np.array([6 * S], np.int64))[0])
+    assert abs(got - 7.3 * S) / 1e6 <= clock.interval95_ms < 60
 
 
 # --- joining, without pictures ---------------------------------------------------------------

@@ -27,6 +27,7 @@ def brightness(
     files: Sequence[Path | MediaSource],
     track: VideoTrack,
     *,
+    first: int = 0,
     count: int | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Float32:
@@ -38,8 +39,8 @@ def brightness(
         All files of the recording, in its order.
     track
         The camera.
-    count
-        The first frames only.
+    first, count
+        Which frames; all from the first on by default.
     progress
         Called as ``progress(done, total)``.
 
@@ -50,9 +51,10 @@ def brightness(
     """
     import cv2
 
-    total = track.count if count is None else min(count, track.count)
+    rest = track.count - first
+    total = rest if count is None else min(count, rest)
     out = np.zeros((total, PARTS_HIGH * PARTS_WIDE), np.float32)
-    for k, picture in enumerate(read_frames(files, track, 0, total)):
+    for k, picture in enumerate(read_frames(files, track, first, total)):
         progress(k, total)
         grey = picture if picture.ndim == 2 else cv2.cvtColor(picture, cv2.COLOR_RGB2GRAY)
         small = cv2.resize(grey, (PARTS_WIDE, PARTS_HIGH), interpolation=cv2.INTER_AREA)

@@ -17,7 +17,7 @@ import numpy as np
 from synorama.errors import InputError
 from synorama.media.source import MediaSource
 from synorama.records import Recording, RecordingClock, VideoTrack, picture_doubt_ns
-from synorama.sync.visual import CardClock, CardSeen, Shown, cards_seen, clock_by_card
+from synorama.sync.visual import CardSeen, Shown, SightClock, cards_seen, clock_by_card
 
 __all__ = ["Cards", "best_camera"]
 
@@ -58,7 +58,7 @@ class Cards:
             return ()
         return tuple(replace(s, at_ns=s.at_ns + camera.skew_ns) for s in found)
 
-    def clock(self, name: str, clocks: Mapping[str, RecordingClock]) -> CardClock | str:
+    def clock(self, name: str, clocks: Mapping[str, RecordingClock]) -> SightClock | str:
         """Return a recording's clock by the card, or in words why there is none."""
         recording = self.recordings[name]
         first, last = recording.first_ns, recording.last_ns

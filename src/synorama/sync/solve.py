@@ -3,9 +3,9 @@
 The session clock is the device clock of one recording: the glasses whose clock the others noted
 (TICSync server, SubGHz broadcaster), else the one with the most sound. Every other recording is
 placed by the best that it has: an offset given by hand, hardware time, a clock card that it saw,
-the sound that it shares with a recording whose clock is known by hardware, and, when all else
-fails, the UTC both noted. What then has no clock gets a coarse one from when its files say that
-they began, for those who ask for it.
+the sound that it shares with a recording whose clock is known by hardware, flashes that others saw
+too, and, when all else fails, the UTC both noted. What then has no clock gets a coarse one from
+when its files say that they began, for those who ask for it.
 
 Those that are placed by sound are placed together (`synorama.sync.network`): pairs of them close
 loops, and a pair that the others contradict moves nothing.
@@ -34,11 +34,12 @@ from synorama.records import (
 )
 from synorama.sync import pieces
 from synorama.sync.by_card import Cards, best_camera
+from synorama.sync.by_flash import CommonFlashes
 from synorama.sync.correlate import align
 from synorama.sync.graph import Solution
 from synorama.sync.hardware import HardwareClock, hardware_clock, utc_clock
 from synorama.sync.network import Hearing, Placement, contradiction_words, place
-from synorama.sync.visual import CardClock
+from synorama.sync.visual import SightClock
 from synorama.timebase import NS_PER_S, ClockMap
 
 __all__ = [
@@ -213,6 +214,7 @@ class _Session:
     distrusted: list[str] = field(default_factory=list)
     coarse: dict[str, RecordingClock] = field(default_factory=dict)
     cards: Cards = field(init=False)
+    flashes: CommonFlashes = field(init=False)
     hear: Hearing = field(init=False)
 
     def __post_init__(self) -> None:
@@ -223,6 +225,7 @@ class _Session:
         )
         self.hear = Hearing(self._read)
         self.cards = Cards(self.by_id, self.sources)
+        self.flashes = CommonFlashes(self.by_id, self.sources)
 
     def place_by_hand(self, recording: Recording, offset_ns: int) -> None:
         """Take the operator's word."""
@@ -369,11 +372,11 @@ class _Session:
             if name == self.reference.id or clock.method == "manual":
                 continue
             card = self.cards.clock(name, {n: c for n, c in self.clocks.items() if n != name})
-            if isinstance(card, CardClock):
+            if isinstance(card, SightClock):
                 self._compare_card(name, clock, card)
 
-    def _compare_card(self, name: str, clock: RecordingClock, card: CardClock) -> None:
-        at = np.array([s.at_ns for s in card.seen], np.int64)
+    def _compare_card(self, name: str, clock: RecordingClock, card: SightClock) -> None:
+        at = np.array(card.at_ns, np.int64)
         off_ms = float(np.abs(clock.apply(at) - card.map.apply(at)).max()) / 1e6
         doubt_ms = (clock.interval95_ms or 0.0) + card.interval95_ms
         camera = best_camera(self.by_id[name])
@@ -388,12 +391,18 @@ class _Session:
             self.clocks[name] = _clock_by_card(name, card, f", {off_ms:.0f} ms from its sound")
 
     def _by_card(self, name: str, reason: str) -> None:
-        """Take the card's word where there is nothing better, else fall back to wall clocks."""
+        """Take the card's word, or that of flashes, where there is nothing better."""
         card = self.cards.clock(name, self.clocks)
-        if isinstance(card, CardClock):
+        if isinstance(card, SightClock):
             self.clocks[name] = _clock_by_card(name, card, "")
+            return
+        flash = self.flashes.clock(name, self.clocks)
+        if isinstance(flash, SightClock):
+            self.clocks[name] = RecordingClock(
+                name, (flash.map,), "flash", flash.interval95_ms, basis=flash.basis
+            )
         else:
-            self._by_utc(self.by_id[name], f"{reason}; {card}")
+            self._by_utc(self.by_id[name], f"{reason}; {card}; {flash}")
 
     # --- wall clocks ---
 
@@ -488,12 +497,12 @@ def coarse_clock(reference: Recording, other: Recording) -> RecordingClock | Non
     return RecordingClock(other.id, (clock,), "creation_time", Z95 * sigma_s * 1000, basis=basis)
 
 
-def _is_better(card: CardClock, clock: RecordingClock) -> bool:
+def _is_better(card: SightClock, clock: RecordingClock) -> bool:
     """Tell whether the card is surer; two cards cannot follow a clock that leaps."""
     return len(clock.maps) == 1 and card.interval95_ms < (clock.interval95_ms or 0.0)
 
 
-def _clock_by_card(name: str, card: CardClock, beside: str) -> RecordingClock:
+def _clock_by_card(name: str, card: SightClock, beside: str) -> RecordingClock:
     return RecordingClock(
         name, (card.map,), "card", card.interval95_ms, basis=f"{card.basis}{beside}"
     )

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     Int64 = NDArray[np.int64]
 
-__all__ = ["CardClock", "CardSeen", "Shown", "card_seen", "cards_seen", "clock_by_card"]
+__all__ = ["CardSeen", "Shown", "SightClock", "card_seen", "cards_seen", "clock_by_card", "join"]
 
 EDGE_NS = 60 * NS_PER_S  # the card is shown within the first and the last minute
 GLANCE_NS = NS_PER_S  # and held for seconds
@@ -81,8 +81,8 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class CardClock:
-    """A recording's clock by the card.
+class SightClock:
+    """A recording's clock by what its camera saw.
 
     Parameters
     ----------
@@ -90,21 +90,16 @@ class CardClock:
         To the session clock.
     interval95_ms
         Half width of the interval that holds it with 95 % probability, over the recording.
-    seen
-        What it rests on.
+    at_ns
+        When on the recording's own clock the two were joined.
+    basis
+        What it rests on, in words.
     """
 
     map: ClockMap
     interval95_ms: float
-    seen: tuple[CardSeen, ...]
-
-    @property
-    def basis(self) -> str:
-        """What it rests on, in words."""
-        at = " and ".join(f"{s.at_ns / 1e9:.0f} s" for s in self.seen)
-        frames = sum(s.frames for s in self.seen)
-        once = ", drift unknown" if len(self.seen) == 1 else ""
-        return f"clock card seen at {at}, {frames} frames{once}"
+    at_ns: tuple[int, ...]
+    basis: str
 
 
 # --- looking ---------------------------------------------------------------------------------
@@ -223,7 +218,7 @@ def _stretches(times: Int64, hits: Sequence[tuple[int, Sighting]]) -> Iterator[l
 
 def clock_by_card(
     known: Sequence[Shown], seen: Sequence[CardSeen], source: str, span_ns: tuple[int, int]
-) -> CardClock | str:
+) -> SightClock | str:
     """Join a camera to the session clock through the card.
 
     Parameters
@@ -239,7 +234,7 @@ def clock_by_card(
 
     Returns
     -------
-    CardClock or str
+    SightClock or str
         Or in words why there is none.
     """
     if not seen:
@@ -249,9 +244,10 @@ def clock_by_card(
         return "the clock card that it saw was not seen by a camera whose clock is known"
     knots = np.array([[s.at_ns, t] for s, (t, _) in joined], np.int64)
     halves = [half for _, (_, half) in joined]
+    frames = sum(s.frames for s, _ in joined)
     if _contradict(knots, halves):
         return "the clock cards at start and end contradict each other: one clock cannot run so"
-    return _card_clock(knots, halves, [s for s, _ in joined], source, span_ns)
+    return join(knots, halves, f"clock card, {frames} frames,", source, span_ns)
 
 
 def _session_time(known: Sequence[Shown], seen: CardSeen) -> tuple[int, float] | None:
@@ -292,27 +288,41 @@ def _contradict(knots: Int64, halves: Sequence[float]) -> bool:
     )
 
 
-def _card_clock(
-    knots: Int64,
-    halves: Sequence[float],
-    seen: Sequence[CardSeen],
-    source: str,
-    span_ns: tuple[int, int],
-) -> CardClock:
+def join(
+    knots: Int64, halves_ns: Sequence[float], what: str, source: str, span_ns: tuple[int, int]
+) -> SightClock:
+    """Make a clock of moments at which the time is known on both clocks.
+
+    Parameters
+    ----------
+    knots
+        ``(K, 2)`` the same moments on the recording's clock and on the session's, in order.
+    halves_ns
+        ``(K,)`` half widths of the intervals that hold them.
+    what
+        What was seen at those moments, in words.
+    source
+        Name of the recording's clock.
+    span_ns
+        First and last time of the recording.
+    """
     apart = int(knots[-1, 0] - knots[0, 0])
     if apart > 0:
         rate = float(knots[-1, 1] - knots[0, 1]) / apart
-        ppm = 1e6 * float(np.hypot(halves[0], halves[-1])) / apart + WANDER_PPM
+        ppm = 1e6 * float(np.hypot(halves_ns[0], halves_ns[-1])) / apart + WANDER_PPM
     if apart <= 0 or ppm > CAMERA_PPM:  # too close to tell the drift: the surest is taken
-        best = int(np.argmin(halves))
-        knots, halves, seen = knots[[best]], [halves[best]], [seen[best]]
+        best = int(np.argmin(halves_ns))
+        knots, halves_ns = knots[[best]], [halves_ns[best]]
         rate, ppm = 1.0, CAMERA_PPM
     first, last = (int(t) for t in knots[[0, -1], 0])
     away = max(first - span_ns[0], span_ns[1] - last, 0)
-    half = max(halves) + away * ppm * 1e-6 + (last - first) / 2 * WANDER_PPM * 1e-6
+    half = max(halves_ns) + away * ppm * 1e-6 + (last - first) / 2 * WANDER_PPM * 1e-6
     clock = ClockMap(
         "session", source, knots, rate, rate,
-        sigma_ns=max(halves) / Z95, valid_ns=(first, last),
+        sigma_ns=max(halves_ns) / Z95, valid_ns=(first, last),
         rate_sigma_ppm=ppm / Z95, limit_ns=LIMIT_NS,
     )  # fmt: skip
-    return CardClock(clock, half / 1e6, tuple(seen))
+    at = [int(t) for t in knots[:, 0]]
+    once = ", drift unknown" if len(at) == 1 else ""
+    told = f"{what} at {' and '.join(f'{t / 1e9:.0f} s' for t in at)}{once}"
+    return SightClock(clock, half / 1e6, tuple(at), told)
