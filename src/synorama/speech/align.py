@@ -99,6 +99,7 @@ class Aligner:
         decoder = self._decoder
         try:
             decoder.set_align_text(" ".join(names))
+            decoder.start_stream()  # else what it learned of the noise before moves words here
             decoder.start_utt()
             decoder.process_raw(_loud(samples).tobytes(), full_utt=True)
             decoder.end_utt()
