@@ -138,6 +138,9 @@ def _sync_facts(outcome: Outcome) -> dict[str, Any]:
             console.clock_facts(c, outcome.starts_ns.get(n)) for n, c in result.clocks.items()
         ],
         "unsynced": dict(result.unsynced),
+        "coarse": [
+            console.clock_facts(c, outcome.starts_ns.get(n)) for n, c in result.coarse.items()
+        ],
         "warnings": list(result.warnings),
     }
 
@@ -193,7 +196,11 @@ def _clock_text(recording: dict[str, Any]) -> str:
     clock = recording["clock"]
     if clock is None:
         return f"not placed: {recording['unsynced_because']}"
-    return f"by {clock['method']}, within {console.interval_text(clock['interval95_ms'])}"
+    views = [t.get("picture_interval95_ms") for t in recording["tracks"]]
+    widest = max((v for v in views if v is not None), default=None)
+    pictures = f", its pictures within {console.interval_text(widest)}" if widest else ""
+    within = console.interval_text(clock["interval95_ms"])
+    return f"by {clock['method']}, within {within}{pictures}"
 
 
 def print_recording(facts: dict[str, Any]) -> None:
