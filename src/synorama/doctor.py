@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -12,13 +12,17 @@ __all__ = ["Finding", "examine"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One part of the software: is it there, which version, what is it for."""
+    """One part of the software: is it there, which version, what is it for.
+
+    What is ``optional`` belongs to an extra: all else works without it.
+    """
 
     name: str
     purpose: str
     present: bool
     version: str
     remedy: str
+    optional: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         """Return JSON-able values."""
@@ -41,9 +45,23 @@ PARTS = (
 """Import name, distribution, purpose."""
 
 
+SPEECH = (
+    ("faster_whisper", "faster-whisper", "recognising speech"),
+    ("pocketsphinx", "pocketsphinx", "when each word was said"),
+    ("pympi", "pympi-ling", "transcripts for ELAN"),
+)
+"""Parts of the extra ``speech``."""
+
+
 def examine() -> tuple[Finding, ...]:
     """Import every part that Synorama uses and the third-party devices, and tell how it went."""
-    return (*(_look(*part) for part in PARTS), *_plugins())
+    return (*(_look(*part) for part in PARTS), *map(_look_speech, SPEECH), *_plugins())
+
+
+def _look_speech(part: tuple[str, str, str]) -> Finding:
+    found = _look(*part)
+    remedy = "" if found.present else "pip install 'synorama[speech]'"
+    return replace(found, remedy=remedy, optional=True)
 
 
 def _look(module: str, distribution: str, purpose: str) -> Finding:

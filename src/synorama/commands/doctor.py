@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from synorama import console
 from synorama.commands.options import Json
+
+if TYPE_CHECKING:
+    from synorama.doctor import Finding
 
 __all__ = ["doctor"]
 
@@ -16,8 +21,12 @@ def doctor(as_json: Json = False) -> None:
     if as_json:
         console.print_json({"parts": [f.as_dict() for f in findings]})
         return
-    rows = [
-        ["ok" if f.present else "MISSING", f.name, f.version or "-", f.purpose] for f in findings
-    ]
+    rows = [[_mark(f), f.name, f.version or "-", f.purpose] for f in findings]
     console.print_table(["", "part", "version", "needed for"], rows)
     console.print_lines(*(f"to get {f.name}: {f.remedy}" for f in findings if not f.present))
+
+
+def _mark(finding: Finding) -> str:
+    if finding.present:
+        return "ok"
+    return "absent" if finding.optional else "MISSING"
