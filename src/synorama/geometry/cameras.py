@@ -48,7 +48,9 @@ FOCALS_TRIED = 3  # that are fitted in full, of all
 
 LEAST_VOTES = 25
 LEAST_OVER_CHANCE = 3.0
-MOST_RUNNER_UP = 0.6
+MOST_RUNNER_UP = 0.75
+APART_M, APART_RAD = 0.5, np.deg2rad(12.0)
+LEAST_AT_FIRST = 10  # votes of a pose about which it is worth to look again
 CELLS = (4, 3)  # of the picture
 LEAST_CELLS = 4  # in which landmarks agree
 MOST_SIGMA_RAD, MOST_SIGMA_M = np.deg2rad(0.4), 0.04
@@ -243,25 +245,54 @@ class _Finder:
         trials = TRIALS if known else TRIALS_A_FOCAL
         starts = [(lens, _voted(seen, lens, trials, rng)) for lens in lenses]
         starts.sort(key=lambda start: -1 if start[1] is None else start[1].votes, reverse=True)
-        fits = [
-            (resected(seen, lens, Pose(won.rotation, won.shift), fit_lens=not known), won)
+        places = [
+            (lens, Pose(rotation, shift))
             for lens, won in starts[:FOCALS_TRIED]
             if won is not None
+            for rotation, shift in ((won.rotation, won.shift), won.elsewhere)
         ]
-        if not fits:
+        if not places:
             return _Found("refused", "no pose fits any three of its features")
-        fit, won = max(fits, key=lambda f: f[0].votes)
-        if fit.votes >= LEAST_VOTES:
-            again = _guided(features, self.landmarks, fit)
-            fit = resected(again, fit.lens, fit.pose, fit_lens=not known, usual=picture.lens)
+        fits = [resected(seen, lens, pose, fit_lens=not known) for lens, pose in places]
+        fit, ratio = self._better(features, fits, picture.lens, known=known)
         chance = _voted(seen.permuted(rng), fit.lens, trials, rng)
-        return _judged(fit, won, seen, 0 if chance is None else chance.votes)
+        return _judged(fit, ratio, seen, 0 if chance is None else chance.votes)
+
+    def _better(
+        self, features: Features, fits: Sequence[Resection], usual: Lens, *, known: bool
+    ) -> tuple[Resection, float]:
+        """Look again about the best pose and the best one elsewhere; return the better one.
+
+        Also returned is the ratio of their votes: near 1 in a room that looks alike from there.
+        """
+        first = max(fits, key=lambda fit: fit.votes)
+        elsewhere = [fit for fit in fits if _apart(fit.pose, first.pose)]
+        second = max(elsewhere, key=lambda fit: fit.votes, default=None)
+        again = []
+        for fit in (first, second):
+            if fit is None or fit.votes < LEAST_AT_FIRST:
+                continue
+            seen = _guided(features, self.landmarks, fit)
+            again.append(resected(seen, fit.lens, fit.pose, fit_lens=not known, usual=usual))
+        again.sort(key=lambda fit: fit.votes, reverse=True)
+        if not again:
+            return first, 0.0
+        far = [fit.votes for fit in again[1:] if _apart(fit.pose, again[0].pose)]
+        return again[0], max(far, default=0) / max(again[0].votes, 1)
 
     def _lenses(self, lens: Lens) -> list[Lens]:
         """Return the lens with each focal length that is tried."""
         _, usual, (least, most) = _USUAL.get(self.device, _USUAL["webcam"])
         steps = np.arange(np.log(least / usual), np.log(most / usual) + 1e-9, np.log(FOCAL_STEP))
         return [_zoomed(lens, float(np.exp(step))) for step in steps]
+
+
+def _apart(one: Pose, two: Pose) -> bool:
+    """Return whether two poses are different places, not one that is told twice."""
+    a, b = one.world_camera(), two.world_camera()
+    cosine = (np.trace(a[:3, :3].T @ b[:3, :3]) - 1) / 2
+    gap = float(np.linalg.norm(a[:3, 3] - b[:3, 3]))
+    return bool(np.arccos(np.clip(cosine, -1, 1)) > APART_RAD or gap > APART_M)
 
 
 def _guided(features: Features, landmarks: Sequence[LandmarkView], fit: Resection) -> Seen:
@@ -320,11 +351,11 @@ def _sightings(seen: Seen, lens: Lens) -> Sightings:
 # --- judgement -------------------------------------------------------------------------------
 
 
-def _judged(fit: Resection, won: Consensus, seen: Seen, chance: int) -> _Found:
+def _judged(fit: Resection, ratio: float, seen: Seen, chance: int) -> _Found:
     sightings = _sightings(seen, fit.lens)
     off = angles_off(sightings, fit.pose.rotation, fit.pose.shift)
     votes = len(np.unique(sightings.feature[off < COARSE_RAD]))
-    status, reason = _verdict(fit, votes, chance, won.runner_up / max(votes, 1))
+    status, reason = _verdict(fit, votes, chance, ratio)
     return _Found(status, reason, fit, votes, chance)
 
 

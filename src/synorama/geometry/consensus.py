@@ -109,12 +109,15 @@ class Consensus:
         How many different features agree.
     runner_up
         How many agree on the best motion elsewhere.
+    elsewhere
+        That motion: rotation and shift.
     """
 
     rotation: Float64
     shift: Float64
     votes: int
     runner_up: int
+    elsewhere: tuple[Float64, Float64]
 
 
 def consensus(
@@ -174,7 +177,14 @@ def _elected(sightings: Sightings, motions: Motions, within_rad: float) -> Conse
     best = int(votes.argmax())
     unexplained = off[best] > EXPLAINED * within_rad
     others = [len(np.unique(feature[(row < within_rad) & unexplained])) for row in off]
-    return Consensus(motions.rotations[best], motions.shifts[best], int(votes[best]), max(others))
+    second = int(np.argmax(others))
+    return Consensus(
+        motions.rotations[best],
+        motions.shifts[best],
+        int(votes[best]),
+        others[second],
+        (motions.rotations[second], motions.shifts[second]),
+    )
 
 
 def angles_off(sightings: Sightings, rotation: Float64, shift: Float64) -> Float64:

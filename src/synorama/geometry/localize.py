@@ -46,7 +46,8 @@ LEAST_FRAMES = 5
 LEAST_VOTES = 15
 FRAME_VOTES = 3  # that make a frame count
 LEAST_OVER_CHANCE = 3.0
-MOST_RUNNER_UP = 0.7
+MOST_RUNNER_UP = 0.8
+ELSEWHERE_RAD = 0.03  # so far off the best place, a sighting speaks for another
 
 INFLATION = 1.5  # of the covariance; see bench/localize.py
 FLOOR_RAD, FLOOR_M = 3e-4, 0.0015  # what poses of the glasses share and no frame reveals
@@ -114,7 +115,7 @@ def locate_scan(
             _refusal(f"{len(sightings)} features look alike: too few"), len(sightings)
         )
     by_chance = _vote(sightings.permuted(rng), rng)
-    fit = _refined(sightings, found)
+    fit, ratio = _better(sightings, found)
     told = Localization(
         RegistrationResult("refused", ""),
         len(np.unique(sightings.feature)),
@@ -123,7 +124,7 @@ def locate_scan(
         _frames_with(sightings.frame[fit.agree]),
         fit.rms_rad,
     )
-    return _judged(told, fit, found, world, scan)
+    return _judged(told, fit, ratio, world, scan)
 
 
 def sightings_of(frames: Sequence[PosedPicture], landmarks: Sequence[LandmarkView]) -> Sightings:
@@ -185,10 +186,29 @@ class _Fit:
     middle_m: Float64
 
 
-def _refined(sightings: Sightings, start: Consensus) -> _Fit:
+def _better(sightings: Sightings, found: Consensus) -> tuple[_Fit, float]:
+    """Refine the best place and the best one elsewhere; return the better, and their ratio.
+
+    In a room that looks the same from both ends, only what is told finely tells them apart.
+    """
+    fits = [
+        _refined(sightings, rotation, shift)
+        for rotation, shift in ((found.rotation, found.shift), found.elsewhere)
+    ]
+    fits.sort(key=lambda fit: _votes_of(sightings, fit.agree), reverse=True)
+    first, second = fits
+    off = angles_off(sightings, first.matrix[:3, :3], first.matrix[:3, 3])
+    others = _votes_of(sightings, second.agree & (off > ELSEWHERE_RAD))
+    return first, others / max(_votes_of(sightings, first.agree), 1)
+
+
+def _votes_of(sightings: Sightings, agree: Bool) -> int:
+    return len(np.unique(sightings.feature[agree]))
+
+
+def _refined(sightings: Sightings, turn: Float64, shift: Float64) -> _Fit:
     from scipy.spatial.transform import Rotation
 
-    turn, shift = start.rotation, start.shift
     within = COARSE_RAD
     for _ in range(ROUNDS):
         agree = angles_off(sightings, turn, shift) < within
@@ -268,8 +288,7 @@ def _jacobian(residuals: object, step: float = 1e-6) -> Float64:
 # --- judgement -------------------------------------------------------------------------------
 
 
-def _judged(told: Localization, fit: _Fit, found: Consensus, world: str, scan: str) -> Localization:
-    ratio = found.runner_up / max(found.votes, 1)
+def _judged(told: Localization, fit: _Fit, ratio: float, world: str, scan: str) -> Localization:
     status, reason = _verdict(told, ratio)
     result = RegistrationResult(
         status,
