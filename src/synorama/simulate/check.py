@@ -191,6 +191,26 @@ def _clock(recording: Recording, true: ClockMap, clock: RecordingClock) -> Line:
     )
 
 
+def _sounds(case: _Case) -> Iterator[Line]:
+    """Tell how far sound is off that has times of its own in the file, as after lost samples."""
+    for told, name in case.pairs():
+        for track, true in told["tracks"].items():
+            try:
+                clock = case.session.clock(name)
+            except NotInSessionError:
+                continue
+            if "clock" in true:
+                yield _sound(f"{track} of {name}", case.true_clock(told | true), true, clock)
+
+
+def _sound(of: str, true: ClockMap, track: Mapping[str, Any], clock: RecordingClock) -> Line:
+    times = np.linspace(track["first_ns"], track["last_ns"], 101).astype(np.int64)
+    error_ms = np.abs(clock.apply(times) - true.apply(times)) / 1e6
+    middle, worst = float(np.median(error_ms)), float(error_ms.max())
+    values = {"median_ms": middle, "worst_ms": worst}
+    return Line("sound", of, f"median {middle:.3f}, worst {worst:.3f} ms", "-", None, values)
+
+
 def _spread(recording: Recording, count: int) -> Int64:
     assert recording.first_ns is not None  # a clock has times
     assert recording.last_ns is not None
@@ -304,5 +324,5 @@ def _sizes(errors: Float64) -> tuple[float, float]:
 
 
 _Check: TypeAlias = Callable[[_Case], Iterator[Line]]
-CHECKS: tuple[_Check, ...] = (_clocks, _arrivals, _frames, _poses)
+CHECKS: tuple[_Check, ...] = (_clocks, _sounds, _arrivals, _frames, _poses)
 """What is compared, in the order of the table."""
