@@ -12,10 +12,14 @@ import pytest
 
 from synorama.capture import open_recording
 from synorama.records import Recording, UtcEstimate
-from synorama.simulate.clock_card import Screen
+from synorama.simulate.clock_card import Camera, Screen, paste
+from synorama.simulate.devices.aria import SMALL, write_glasses
+from synorama.simulate.devices.aria_streams import Glasses
+from synorama.simulate.sound.plain import Hearing, Sound
 from synorama.sync import synchronize
 from synorama.sync.visual import CardSeen, Shown, cards_seen, clock_by_card
-from tests.sync.card_films import Filming, film
+from synorama.timebase import ClockMap
+from tests.sync.card_films import Filming, Picture, background, film, pose
 from tests.sync.flashes import frame_times, lit_share
 
 S = 1_000_000_000
@@ -112,6 +116,43 @@ def test_silent_cameras_are_placed_by_flashes_that_both_saw(tmp_path: Path) -> N
     assert clock.interval95_ms is not None
     got = int(clock.apply(np.array([6 * S], np.int64))[0])
     assert abs(got - 7.3 * S) / 1e6 <= clock.interval95_ms < 60
+
+
+def wearing(folder: Path, screen: Screen) -> Recording:
+    """Film the card with glasses: sideways, at 10 Hz, in single JPEG pictures of a VRS file."""
+    start_ns, seconds = 400 * S, 6.0
+    camera = replace(SMALL[0], width=480, height=480, rate_hz=10.0)
+    eye = Camera(480, 480, exposure_ns=4e6, readout_ns=5e6)
+    turned = np.array([[0, -1, 480], [1, 0, 0], [0, 0, 1.0]]) @ pose(5, eye, 5.5)
+    rng, empty = np.random.default_rng(0), background(8, eye)
+
+    def shot(t_ns: int) -> Picture:
+        true_ns = t_ns - start_ns + 0.4 * S
+        picture = paste(empty, screen, eye, turned, true_ns, rng)
+        return np.repeat(picture[..., None], 3, axis=2)
+
+    clock = ClockMap.affine("session", "glasses", offset_ns=0, anchor_ns=start_ns)
+    worn = Glasses(
+        name="glasses", serial="1WM00000000001", clock=clock, start_ns=start_ns, seconds=seconds,
+        sync_role="server", shared_session_id="6f1c0d8e-0000-4000-8000-000000000001",
+        start_epoch_s=1_735_725_600, barcode=None, hearing=Hearing(0.8, 0.003), seed=1,
+    )  # fmt: skip
+    path = folder / "glasses.vrs"
+    write_glasses(path, worn, Sound(start_ns, seconds, 3), (camera,), shots={"rgb": shot})
+    return replace(open_recording(path), id="glasses")
+
+
+def test_a_silent_camera_is_placed_on_the_clock_of_glasses_that_saw_the_card(
+    films: dict[str, Recording], tmp_path: Path
+) -> None:
+    result = synchronize([wearing(tmp_path, Screen()), films["left"]])
+    assert result.reference == "glasses"
+    clock = result.clocks["left"]
+    assert clock.method == "card"
+    assert clock.interval95_ms is not None
+    got = int(clock.apply(np.array([2 * S], np.int64))[0])
+    true = LEFT.true_ns(2 * S) - 0.4 * S + 400 * S
+    assert abs(got - true) / 1e6 <= clock.interval95_ms < 1000 / LEFT.fps
 
 
 # --- joining, without pictures ---------------------------------------------------------------
