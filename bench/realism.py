@@ -137,14 +137,22 @@ def streams(path: Path) -> Row:
     for name, number in STREAMS.items():
         if number in there:
             times = np.array(provider.get_timestamps_ns(StreamId(number), TimeDomain.DEVICE_TIME))
-            rows[f"{name}: step and its sigma [us]"] = _steps(times)
+            rows[f"{name}: rate [Hz]"] = _rate(times)
+            rows[f"{name}: step, 10/50/90 %, and its sigma [us]"] = _steps(times)
     rows |= _audio(provider, StreamId("231-1"))
     return rows
 
 
+def _rate(times_ns: NDArray[np.int64]) -> str:
+    return f"{(len(times_ns) - 1) * 1e9 / np.ptp(times_ns):.2f}" if len(times_ns) > 1 else ""
+
+
 def _steps(times_ns: NDArray[np.int64]) -> str:
     step = np.diff(times_ns) / 1000
-    return f"{np.median(step):.1f}, {step.std():.1f}" if len(step) > 1 else "too few records"
+    if len(step) < 2:
+        return "too few records"
+    low, middle, high = np.quantile(step, (0.1, 0.5, 0.9))
+    return f"{low:.1f} / {middle:.1f} / {high:.1f}, {step.std():.2f}"
 
 
 def _audio(provider: Any, stream: Any) -> Row:
