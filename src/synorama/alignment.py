@@ -48,6 +48,8 @@ class AlignedFile:
         One map a segment, from the file's own media time to the reference's, both in ns.
     interval95_ms
         Half width of the interval that holds the true clock with 95 % probability.
+    p_match
+        Probability that the file is of the same time and place; None where nothing was heard.
     score, score_needed
         What was reached, and what is needed.
     error
@@ -59,6 +61,7 @@ class AlignedFile:
     reason: str
     maps: Pieces = ()
     interval95_ms: float | None = None
+    p_match: float | None = None
     ambiguous: bool = False
     score: float | None = None
     score_needed: float | None = None
@@ -116,7 +119,7 @@ class AlignedFile:
             "drift_ppm": drift_ppm,
             "knots": self.knots_s(),
             "interval95_ms": self.interval95_ms,
-            "p_match": None,
+            "p_match": self.p_match,
             "ambiguous": self.ambiguous,
             "jumps": self.jumps(),
             "score": self.score,
@@ -278,7 +281,7 @@ def _itself(name: str, given: str, recording: Recording | InputError) -> Aligned
     first = recording.first_ns or 0
     last = max(recording.last_ns or 0, first + 1)
     clock = ClockMap(name, name, np.array([[first, first], [last, last]], np.int64))
-    return AlignedFile(given, True, "accepted; it is the reference itself", (clock,), 0.0)
+    return AlignedFile(given, True, "accepted; it is the reference itself", (clock,), 0.0, 1.0)
 
 
 def _refused(name: str, given: str, placed: Placement) -> AlignedFile:
@@ -288,6 +291,7 @@ def _refused(name: str, given: str, placed: Placement) -> AlignedFile:
         given,
         False,
         placed.best_reason(name),
+        p_match=max((p.p_match for p in tried if p.p_match is not None), default=None),
         ambiguous=any(p.ambiguous for p in tried),
         score=best.score,
         score_needed=best.score_needed,
@@ -306,6 +310,7 @@ def _accepted(name: str, given: str, placed: Placement, farthest_m: float) -> Al
         path[0].reason + through,
         maps,
         travel_ms + fit_ms + solution.doubt_ns(name) / 1e6,
+        solution.p_match(name),
         ambiguous=any(p.ambiguous for p in path),
         score=path[0].score,
         score_needed=path[0].score_needed,

@@ -542,7 +542,12 @@ class PairEvidence:
     windows
         How many windows agree.
     ambiguous
-        Refused: it fits at more than one place. Accepted: it may be an echo, milliseconds off.
+        Refused: it fits at more than one place. Accepted: it may be an echo, milliseconds off, or
+        a recording that was played in both.
+    coarse_z, likeness
+        How far the place stands out when loudness is compared, in all and for each root second.
+    p_match
+        Probability that both are of one time and place; None where there was nothing to judge.
     window_times_ns, residuals_ns
         ``(W,)`` centre of each window on the other's clock, and what the maps leave over.
     """
@@ -562,6 +567,14 @@ class PairEvidence:
     maps: tuple[ClockMap, ...] = ()
     window_times_ns: Int64 = field(default_factory=lambda: np.zeros(0, np.int64))
     residuals_ns: Float64 = field(default_factory=lambda: np.zeros(0))
+    coarse_z: float | None = None
+    likeness: float | None = None
+    p_match: float | None = None
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """What an operator should know of a pair that was accepted, in words."""
+        return tuple(self.reason.split("; ")[1:]) if self.accepted else ()
 
     @property
     def jumps(self) -> tuple[tuple[int, int], ...]:

@@ -241,6 +241,7 @@ def results(draw: st.DrawFn) -> SyncResult:
         draw(TEXT), draw(TEXT), draw(st.booleans()), draw(TEXT), draw(REAL), draw(REAL),
         draw(REAL), draw(COUNT), draw(st.booleans()), draw(st.none() | TIME), draw(optional),
         draw(optional), draw(st.just(()) | some), np.array([1, 2]), np.array([0.5, -0.5]),
+        draw(optional), draw(optional), draw(optional),
     )  # fmt: skip
     unsynced = draw(st.dictionaries(NAME, TEXT, max_size=2))
     return SyncResult(

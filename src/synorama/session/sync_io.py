@@ -123,6 +123,8 @@ def clock_digest(clock: RecordingClock) -> str:
 
 # --- the evidence -----------------------------------------------------------------------------
 
+_OPTIONAL = ("drift_ppm", "sigma_ns", "coarse_z", "likeness", "p_match")
+
 
 def _write_pairs(group: Any, pairs: Iterable[PairEvidence]) -> None:
     """Write the pairs' evidence as numbered groups."""
@@ -133,7 +135,7 @@ def _write_pairs(group: Any, pairs: Iterable[PairEvidence]) -> None:
 
 
 def _write_pair(group: Any, pair: PairEvidence) -> None:
-    optional = {"drift_ppm": pair.drift_ppm, "sigma_ns": pair.sigma_ns}
+    optional = {name: getattr(pair, name) for name in _OPTIONAL}
     set_attributes(
         group,
         {
@@ -162,14 +164,13 @@ def read_pairs(group: Any) -> tuple[PairEvidence, ...]:
 
 def _read_pair(group: Any) -> PairEvidence:
     plain = ("reference", "other", "reason", "score", "score_needed", "runner_up", "windows")
-    optional = ("offset_ns", "drift_ppm", "sigma_ns")
     return PairEvidence(
         accepted=bool(attribute(group, "accepted")),
         ambiguous=bool(attribute(group, "ambiguous")),
         maps=_read_maps(group["maps"]),
         window_times_ns=read_table(group, "window_times_ns"),
         residuals_ns=read_table(group, "residuals_ns"),
-        **{name: attribute(group, name) for name in (*plain, *optional)},
+        **{name: attribute(group, name) for name in (*plain, "offset_ns", *_OPTIONAL)},
     )
 
 

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from synorama.records import PairEvidence
+from synorama.sync import certainty
+from synorama.sync.certainty import SIGMA_FACTOR, SIGMA_FLOOR_S, Evidence
 from synorama.sync.coarse import Coarse, search
 from synorama.sync.features import band_features
 from synorama.sync.fine import Fine, refine
@@ -30,11 +32,23 @@ if TYPE_CHECKING:
 
 __all__ = ["SCORE_NEEDED", "align"]
 
+NOTHING_STANDS_OUT = "windows agree on an offset, but no common peak stands out"
 SEVERAL_PLACES = "the same sounds fit at more than one offset (repeated music, hum?)"
 ECHO_WORDS = "an echo may put it up to 5 ms off"
 SCORE_NEEDED = 6.0  # minus log10 of the probability of chance
 SCORE_WITH_COARSE = 3.0  # where the whole recordings' envelopes agree besides
 COARSE_CLEAR = 9.0
+# The same notes in two songs agree as well as one sound does; their loudness does not (z of 3 to 4).
+COARSE_LEAST = 5.0
+ONLY_NOTES = (
+    "the same notes or tones sound in both, but loudness does not rise and fall together "
+    "(other music, hum?)"
+)
+# One song in two rooms, each with its own talk, reaches 2.2; one room more, down to -5 dB.
+LEAST_LIKENESS = 2.25
+PLAYED_WORDS = (
+    "what they share may have been played in both (a song, a broadcast), or noise hides it"
+)
 LEAST_AGREEING = 5
 RUNNER_UP = 0.75
 REPEATS = 0.9
@@ -47,9 +61,6 @@ SHORT_Z_PER_POINT = 5.0
 SHORT_RUNNER_UP = 0.6
 SHORT_AGREEING = 2
 SHORT_RATE_SIGMA_PPM = 50.0
-# Against truth the formal errors were too small: median 2.0 times, 90th percentile 5.9 times.
-SIGMA_FACTOR = 3.0
-SIGMA_FLOOR_S = 15e-6
 # An overlap of seconds may lock onto an echo, 2 to 5 ms late.
 ECHO_OVERLAP_S = 20.0
 ECHO_SECOND = 0.7
@@ -67,6 +78,12 @@ class _Search:
     others: tuple[Verified, ...]
     score: float
     needed: float
+    overlap_s: float
+
+    def evidence(self, runner_up: float = 0.0) -> Evidence:
+        """Return what speaks for the best place."""
+        z = self.best.coarse_z
+        return Evidence(self.score, z, certainty.likeness(z, self.overlap_s), runner_up)
 
 
 def align(reference: MonoSound, other: MonoSound) -> PairEvidence:
@@ -87,18 +104,20 @@ def align(reference: MonoSound, other: MonoSound) -> PairEvidence:
         raise ValueError(f"rates differ: {reference.rate_hz} and {other.rate_hz} Hz")
     unusable = _unusable(reference) or _unusable(other)
     if unusable:
-        return _refused(reference, other, unusable, 0.0)
+        return PairEvidence(reference.name, other.name, False, unusable, 0.0, SCORE_NEEDED)
     if min(reference.duration_s, other.duration_s) < SHORT_S:
         return _align_short(reference, other)
     coarse = search(band_features(reference), band_features(other))
     found = _judge_all(reference, other, coarse)
     if found is None:
-        return _refused(reference, other, "no two windows agree on an offset", 0.0)
+        return _refused(reference, other, "no two windows agree on an offset")
     if found.score < found.needed or found.best.agreeing < LEAST_AGREEING:
-        return _refused(reference, other, "no common sound", found.score, found.needed)
+        return _refused(reference, other, "no common sound", found)
+    if found.best.coarse_z < COARSE_LEAST:
+        return _refused(reference, other, ONLY_NOTES, found, ambiguous=True)
     fits = _refine_all(reference, other, coarse, found)
     if not fits:
-        return _refused(reference, other, "too little overlap", found.score, found.needed)
+        return _refused(reference, other, "too little overlap", found)
     return _judge_fits(reference, other, found, fits)
 
 
@@ -113,18 +132,22 @@ def _align_short(reference: MonoSound, other: MonoSound) -> PairEvidence:
     """Place a sound of a few seconds: an offset only, no drift can be seen."""
     place = place_short(reference, other)
     score = place.z / SHORT_Z_PER_POINT
+    belongs = certainty.p_match_of_seconds(score, place.runner_up)
     clear = place.runner_up < SHORT_RUNNER_UP
     if score < SCORE_NEEDED or not clear or place.agreeing < SHORT_AGREEING:
         several = score >= SCORE_NEEDED and not clear
         reason = SEVERAL_PLACES if several else "no common sound"
-        return _refused(reference, other, reason, score, SCORE_NEEDED, place.runner_up, several)
+        return PairEvidence(
+            reference.name, other.name, False, reason, score, SCORE_NEEDED, place.runner_up,
+            ambiguous=several, p_match=belongs,
+        )  # fmt: skip
     clock = _short_clock(reference, other, place)
     reason = f"accepted; only seconds of sound, drift unknown, {ECHO_WORDS}"
     return PairEvidence(
         reference.name, other.name, True, reason, score, SCORE_NEEDED, place.runner_up,
         place.agreeing, ambiguous=True, drift_ppm=0.0,
         offset_ns=_offset_at_zero(reference, other, Line(place.lag_s)),
-        sigma_ns=clock.sigma_ns, maps=(clock,),
+        sigma_ns=clock.sigma_ns, maps=(clock,), p_match=belongs,
     )  # fmt: skip
 
 
@@ -158,7 +181,8 @@ def _judge_all(reference: MonoSound, other: MonoSound, coarse: Coarse) -> _Searc
     best, *others = sorted(judged, key=lambda v: -v.rank)
     score = max(0.0, -(best.log10_p + float(np.log10(2 * len(judged)))))
     needed = SCORE_WITH_COARSE if best.coarse_z > COARSE_CLEAR else SCORE_NEEDED
-    return _Search(best, tuple(others), score, needed)
+    first, last = common_span(reference, other, best.line)
+    return _Search(best, tuple(others), score, needed, last - first)
 
 
 def _refine_all(
@@ -177,33 +201,36 @@ def _judge_fits(
     """Refuse what fits elsewhere as well, or does not stand out; else give the maps."""
     longest = max(fits, key=lambda f: f.span_s[1] - f.span_s[0])
     runner_up = _runner_up(other, found, fits)
-    ambiguous = runner_up >= RUNNER_UP or longest.repeats >= REPEATS
+    if runner_up >= RUNNER_UP or longest.repeats >= REPEATS:
+        return _refused(reference, other, SEVERAL_PLACES, found, runner_up, ambiguous=True)
     flat = longest.stack_z <= STACK_Z and found.score < BEYOND_DOUBT
-    if ambiguous or flat or len(longest.times_s) < LEAST_AGREEING:
-        reason = (
-            SEVERAL_PLACES
-            if ambiguous
-            else "windows agree on an offset, but no common peak stands out"
-        )
-        return _refused(reference, other, reason, found.score, found.needed, runner_up, ambiguous)
+    if flat or len(longest.times_s) < LEAST_AGREEING:
+        return _refused(reference, other, NOTHING_STANDS_OUT, found, runner_up)
     maps = tuple(_clock(reference, other, f) for f in fits)
     times = np.concatenate([f.times_s for f in fits])
+    evidence = found.evidence(runner_up)
+    # A song has no leaps; and beside leaps a place is only that of a part.
+    played = len(fits) == 1 and evidence.likeness < LEAST_LIKENESS
+    doubts = [*_doubts(fits), *([PLAYED_WORDS] if played else [])]
     return PairEvidence(
         reference=reference.name,
         other=other.name,
         accepted=True,
-        reason="; ".join(["accepted", *_doubts(fits)]),
+        reason="; ".join(["accepted", *doubts]),
         score=found.score,
         score_needed=found.needed,
         runner_up=runner_up,
         windows=len(times),
-        ambiguous=any(_echo(f) for f in fits),
+        ambiguous=played or any(_echo(f) for f in fits),
         offset_ns=_offset_at_zero(reference, other, longest.line),
         drift_ppm=longest.line.slope * 1e6,
         sigma_ns=max(m.sigma_ns for m in maps),
         maps=maps,
         window_times_ns=other.start_ns + np.rint(times * NS_PER_S).astype(np.int64),
         residuals_ns=np.concatenate([f.residuals_s for f in fits]) * NS_PER_S,
+        coarse_z=evidence.coarse_z,
+        likeness=evidence.likeness,
+        p_match=certainty.p_match(evidence),
     )
 
 
@@ -270,11 +297,22 @@ def _refused(
     reference: MonoSound,
     other: MonoSound,
     reason: str,
-    score: float,
-    needed: float = SCORE_NEEDED,
+    found: _Search | None = None,
     runner_up: float = 0.0,
+    *,
     ambiguous: bool = False,
 ) -> PairEvidence:
+    evidence = found.evidence(runner_up) if found else Evidence(0.0, 0.0, 0.0, 0.0)
     return PairEvidence(
-        reference.name, other.name, False, reason, score, needed, runner_up, ambiguous=ambiguous
+        reference.name,
+        other.name,
+        False,
+        reason,
+        evidence.score,
+        found.needed if found else SCORE_NEEDED,
+        runner_up,
+        ambiguous=ambiguous,
+        coarse_z=evidence.coarse_z,
+        likeness=evidence.likeness,
+        p_match=certainty.p_match(evidence),
     )

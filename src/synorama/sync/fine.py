@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from synorama.sync.lines import Line, RobustFit, Spline, fit_line, fit_spline
+from synorama.sync.lines import Line, RobustFit, Spline, fit_line, fit_spline, mad
 from synorama.sync.windows import Correlograms, Windowing, correlate_windows, parabola
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ __all__ = ["Fine", "refine"]
 WINDOW_S = 1.5
 WINDOWS = 420
 MAX_SLOPE = 220e-6
+DEVICE_SLOPE = 100e-6  # what clocks of devices differ by; more must stand out
+CLEAR_Z, CLEAR_SECOND = 9.0, 0.7
 SLOPES = 161
 STACKS = 6  # rough peaks that are looked at closely
 GUARD = 16  # samples around a rough peak that belong to it
@@ -115,12 +117,13 @@ def refine(
         return None
     inverted, stack = _upright(rows, rough, tolerance_s)
     rows = rows.inverted() if inverted else rows
-    anchor = float(rows.times_s.mean())
-    start = Line(rough(anchor) + stack.lag_s, rough.slope + stack.slope, anchor)
+    start = _start(rows, rough, stack, tolerance_s)
     wander = _wander(rows, start, span_s)
     times, lags, heights = _followed(rows, rough, start, wander, span_s, tolerance_s)
     stack_z, second, repeats = _quality(_along(rows, start, wander), rows.rate_hz)
     fit = _fit(times, lags, heights, start)
+    if abs(fit.line.slope) > DEVICE_SLOPE and not _stands_out(stack_z, second):
+        fit = _held(fit, times, lags)
     spline = _bend(times, lags, heights, fit, span_s)
     left = fit.residuals_s if spline is None else fit.residuals_s - spline(times)
     scatter = fit.scatter_s if spline is None else spline.scatter_s
@@ -129,6 +132,25 @@ def refine(
         span_s, fit.line, spline, fit.sigma_s * shrink, fit.slope_sigma * shrink, scatter,
         stack_z, second, repeats, inverted, times, left,
     )  # fmt: skip
+
+
+def _start(rows: Correlograms, rough: Line, stack: _Stack, tolerance_s: float) -> Line:
+    """Return the stack's line; where it is no device's and does not stand out, one that may be.
+
+    People who walk while they talk make lags that run like a clock of some hundreds of ppm.
+    """
+    middle = float(rows.times_s.mean())
+    line = Line(rough(middle) + stack.lag_s, rough.slope + stack.slope, middle)
+    z, second, _ = _quality(_along(rows, line, None), rows.rate_hz)
+    if abs(line.slope) <= DEVICE_SLOPE or _stands_out(z, second):
+        return line
+    likely = Line(rough(middle), float(np.clip(rough.slope, -DEVICE_SLOPE, DEVICE_SLOPE)), middle)
+    stack = _best_stack(rows, likely, tolerance_s, DEVICE_SLOPE)
+    return Line(likely.lag_s + stack.lag_s, likely.slope + stack.slope, middle)
+
+
+def _stands_out(z: float, second: float) -> bool:
+    return z >= CLEAR_Z and second < CLEAR_SECOND
 
 
 def _rows(
@@ -165,11 +187,13 @@ def _upright(rows: Correlograms, rough: Line, tolerance_s: float) -> tuple[bool,
 # --- stacking --------------------------------------------------------------------------------
 
 
-def _best_stack(rows: Correlograms, rough: Line, tolerance_s: float) -> _Stack:
+def _best_stack(
+    rows: Correlograms, rough: Line, tolerance_s: float, max_slope: float = MAX_SLOPE
+) -> _Stack:
     """Search (lag, slope) roughly, then closely around the best rough peaks."""
     offsets = rows.lags_s - rough(rows.times_s)
     reach = max(float(np.ptp(rows.times_s)) / 2, 1.0)
-    slopes, step = _trial_slopes(rough.slope, reach, tolerance_s, rows.rate_hz)
+    slopes, step = _trial_slopes(rough.slope, reach, tolerance_s, rows.rate_hz, max_slope)
     close = int(np.clip(2 * step * reach * rows.rate_hz * 1.5, 5, 41)) | 1
     t = rows.times_s - rows.times_s.mean()
     best: _Stack | None = None
@@ -190,14 +214,14 @@ def _best_stack(rows: Correlograms, rough: Line, tolerance_s: float) -> _Stack:
 
 
 def _trial_slopes(
-    rough: float, reach_s: float, tolerance_s: float, rate_hz: int
+    rough: float, reach_s: float, tolerance_s: float, rate_hz: int, max_slope: float
 ) -> tuple[Float64, float]:
     """Return slopes to try, relative to the rough one, and the step between them."""
     limit = min(max(3 * tolerance_s / reach_s, 2e-6), 5e-4)
     step = 3.0 / rate_hz / reach_s
     count = int(np.ceil(limit / step))
     slopes = np.arange(-count, count + 1) * step
-    slopes = slopes[np.abs(slopes + rough) < MAX_SLOPE]
+    slopes = slopes[np.abs(slopes + rough) < max_slope]
     thin = max(1, -(-len(slopes) // SLOPES))
     slopes = slopes[::thin]
     return (slopes, step * thin) if len(slopes) else (np.zeros(1), step)
@@ -406,6 +430,19 @@ def _fit(times: Float64, lags: Float64, heights: Float64, start: Line) -> Robust
     if len(times) >= 5:
         return fit_line(times, lags, heights - 3, start.at_s)
     return RobustFit(start, lags - start(times), 1e-3, 1e-3, 1e-4)
+
+
+def _held(fit: RobustFit, times: Float64, lags: Float64) -> RobustFit:
+    """Return the fit with the rate that a device may have at most: nothing tells which it has."""
+    slope = float(np.clip(fit.line.slope, -DEVICE_SLOPE, DEVICE_SLOPE))
+    left = lags - slope * (times - fit.line.at_s)
+    lag = float(np.median(left))
+    scatter = max(mad(left - lag), fit.scatter_s)
+    sigma = scatter / np.sqrt(max(3.0, 0.5 * len(times)))
+    line = Line(lag, slope, fit.line.at_s)
+    return RobustFit(
+        line, left - lag, scatter, float(sigma), max(DEVICE_SLOPE / 2, fit.slope_sigma)
+    )
 
 
 def _bend(

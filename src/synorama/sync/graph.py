@@ -13,6 +13,7 @@ import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
+from math import prod
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -82,6 +83,11 @@ class Solution:
     path: Mapping[str, tuple[PairEvidence, ...]]
     loops: tuple[LoopClosure, ...]
     contradictions: tuple[Contradiction, ...]
+
+    def p_match(self, name: str) -> float | None:
+        """Return the probability that each pair on the way to a recording belongs together."""
+        known = [p.p_match for p in self.path[name] if p.p_match is not None]
+        return prod(known) if known else None
 
     def doubt_ns(self, name: str) -> float:
         """Return by how much a contradiction that nothing decides may concern a recording."""

@@ -516,6 +516,7 @@ def _clock_by_sound(name: str, solution: Solution) -> RecordingClock:
         maps,
         "sound",
         interval95_ms=len(path) * TRAVEL_MS + fit_ms + solution.doubt_ns(name) / 1e6,
+        p_match=solution.p_match(name),
         residual_rms_ns=max(m.residual_rms_ns for m in maps),
         basis=_sound_basis(name, path),
     )
@@ -524,7 +525,8 @@ def _clock_by_sound(name: str, solution: Solution) -> RecordingClock:
 def _sound_basis(name: str, path: Sequence[PairEvidence]) -> str:
     own, *further = path
     segments = f", {len(own.maps)} segments" if len(own.maps) > 1 else ""
-    echo = ", an echo may put it up to 5 ms off" if any(p.ambiguous for p in path) else ""
+    doubts = dict.fromkeys(words for p in path for words in p.doubts)
     partner = own.reference if own.other == name else own.other
     through = f" shared with '{partner}'" if further else ""
-    return f"sound, {own.windows} windows{through}{segments}, positions unknown{echo}"
+    told = "".join(f", {words}" for words in doubts)
+    return f"sound, {own.windows} windows{through}{segments}, positions unknown{told}"
