@@ -113,7 +113,8 @@ def refine_clocks(
 
 def _by_sound(recording: Recording, sync: SyncResult) -> bool:
     clock = sync.clocks.get(recording.id)
-    return recording.device != "aria" and clock is not None and clock.method == "sound"
+    by_sound_or_card = clock is not None and clock.method in ("sound", "card")
+    return recording.device != "aria" and by_sound_or_card and bool(recording.audios)
 
 
 def _refine(
