@@ -280,7 +280,8 @@ def test_numbers_out_of_bounds_are_refused() -> None:
 def test_clocks_wander_as_far_as_asked_for() -> None:
     straight, bent = simulate_plan(seconds=300.0), simulate_plan(seconds=300.0, wander_ms=1.5)
     for name, device in bent.devices.items():
-        times = np.linspace(*device.clock.knots[[0, -1], 0], 2000).astype(np.int64)
+        first, last = device.clock.knots[[0, -1], 0].tolist()
+        times = np.linspace(first, last, 2000).astype(np.int64)
         off_ns = device.clock.apply(times) - straight.devices[name].clock.apply(times)
         assert np.abs(off_ns).max() == pytest.approx(0 if name == "leader" else 1_500_000, rel=0.02)
 
