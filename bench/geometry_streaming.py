@@ -1,0 +1,123 @@
+"""Reading and down-sampling big scans: points a CPU second, peak memory, beside Open3D.
+
+    python bench/geometry_streaming.py --points 20000000
+
+The scan is one of the product's own rooms, repeated with fresh noise of 2 mm, in random order
+within blocks, written as E57 (single precision), LAS and, for Open3D, PLY.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from tests.geometry.rooms import make_pair
+
+from bench.measuring import run_case
+from synorama.geometry.cloud import open_cloud, read_cloud
+
+MODULE = "bench.geometry_streaming"
+VOXEL_M = 0.01
+BLOCK = 1_000_000
+
+
+def _blocks(points: int) -> Any:
+    room = make_pair("normal", 5, points=BLOCK, tracked=1000, seconds=5.0).scan.points_m
+    rng = np.random.default_rng(0)
+    for first in range(0, points, BLOCK):
+        some = room[rng.permutation(len(room))[: min(BLOCK, points - first)]]
+        yield some + rng.normal(0, 0.002, some.shape)
+
+
+def make(folder: Path, points: int) -> None:
+    """Write the scan in all formats."""
+    import laspy
+
+    header = laspy.LasHeader(point_format=0, version="1.2")
+    header.scales = np.full(3, 1e-4)
+    everything = np.concatenate(list(_blocks(points)))
+    header.offsets = np.floor(everything.min(axis=0))
+    cloud = laspy.LasData(header)
+    cloud.x, cloud.y, cloud.z = everything.T
+    cloud.write(str(folder / "scan.las"))
+    _write_e57(folder / "scan.e57", everything.astype(np.float32))
+    head = (
+        f"ply\nformat binary_little_endian 1.0\nelement vertex {len(everything)}\n"
+        "property float x\nproperty float y\nproperty float z\nend_header\n"
+    )
+    (folder / "scan.ply").write_bytes(head.encode() + everything.astype("<f4").tobytes())
+
+
+def _write_e57(path: Path, points: Any) -> None:
+    from pye57 import libe57
+
+    file = libe57.ImageFile(str(path), "w")
+    data, node = libe57.VectorNode(file, True), libe57.StructureNode(file)
+    file.root().set("data3D", data)
+    data.append(node)
+    prototype = libe57.StructureNode(file)
+    for axis in "XYZ":
+        kind = libe57.FloatNode(file, 0.0, libe57.E57_SINGLE, -1e6, 1e6)
+        prototype.set(f"cartesian{axis}", kind)
+    vector = libe57.CompressedVectorNode(file, prototype, libe57.VectorNode(file, True))
+    node.set("points", vector)
+    buffers = libe57.VectorSourceDestBuffer()
+    for k, axis in enumerate("XYZ"):
+        column = np.ascontiguousarray(points[:, k])
+        buffers.append(
+            libe57.SourceDestBuffer(file, f"cartesian{axis}", column, len(column), True, True)
+        )
+    writer = vector.writer(buffers)
+    writer.write(len(points))
+    writer.close()
+    file.close()
+
+
+def _case(case: str, path: Path) -> None:
+    began = time.process_time()
+    if case == "open3d":
+        import open3d
+
+        began = time.process_time()
+        cloud = open3d.io.read_point_cloud(path)
+        count, left = len(cloud.points), len(cloud.voxel_down_sample(VOXEL_M).points)
+    else:
+        file = open_cloud(path)
+        count, left = file.count or 0, len(read_cloud(file, voxel_m=VOXEL_M).points_m)
+    print(json.dumps({"points": count, "left": left, "cpu_s": time.process_time() - began}))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--points", type=int, default=20_000_000)
+    parser.add_argument("--case", nargs=2)
+    asked = parser.parse_args()
+    if asked.case:
+        _case(asked.case[0], Path(asked.case[1]))
+        return
+    with tempfile.TemporaryDirectory() as made:
+        make(Path(made), asked.points)
+        print(
+            "| what | points | cubes of 1 cm | M points a CPU s | peak MB |\n|---|---|---|---|---|"
+        )
+        for case, name in (("ours", "scan.e57"), ("ours", "scan.las"), ("open3d", "scan.ply")):
+            used = run_case(MODULE, case, Path(made) / name)
+            told = used.said
+            speed = told["points"] / told["cpu_s"] / 1e6
+            print(
+                f"| {case} {name} | {told['points'] / 1e6:.0f} M | {told['left']} | {speed:.2f} "
+                f"| {used.peak_mb:.0f} |"
+            )
+
+
+if __name__ == "__main__":
+    main()
