@@ -191,7 +191,7 @@ def test_own_speech_is_told_whatever_the_gains(
         for s in (speech.first_ns - talks.START_NS) / 1e9 + 0.125
     ]
     assert speech.count > 60
-    assert np.mean(speech.talker == np.array(said, float)) > 0.98
+    assert np.mean(speech.talker == np.array(said, float)) > 0.95
 
 
 def test_nobody_recorded_together_gives_no_windows() -> None:

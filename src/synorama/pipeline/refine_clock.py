@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from synorama.pipeline.ingest import INGEST
+from synorama.pipeline.register import REGISTER
 from synorama.pipeline.stage import Progress, Stage
 from synorama.pipeline.sync import SYNC
 from synorama.pipeline.workspace import Workspace
@@ -38,15 +39,18 @@ def _refine(work: Workspace, progress: Progress) -> None:
     import numpy as np
 
     from synorama.session import read_ingest, read_sync
+    from synorama.session.geometry_io import read_geometry_part
     from synorama.session.travel_io import write_refined
     from synorama.sync.acoustics import Place
     from synorama.sync.refine import refine_clocks
 
     before = read_sync(work.part(SYNC.name))
+    registered = REGISTER.skipped_because(work) is None
     said = {f.id: f.position for f in work.discovery.found if f.position is not None}
     refined = refine_clocks(
         read_ingest(work.part(INGEST.name)),
         before,
+        geometry=read_geometry_part(work.part(REGISTER.name)) if registered else None,
         places={
             name: Place(np.array(p.position_m), p.sigma_m**2 * np.eye(3))
             for name, p in said.items()
@@ -69,7 +73,7 @@ def _inputs(work: Workspace) -> Any:
 REFINE_CLOCK = Stage(
     name="refine-clock",
     version=1,
-    needs=(INGEST.name, SYNC.name),
+    needs=(INGEST.name, SYNC.name, REGISTER.name),
     libraries=("av", "numpy", "scipy", "soxr"),
     inputs=_inputs,
     run=_refine,

@@ -63,7 +63,7 @@ Z95 = 1.96
 SIGMA_FACTOR = 1.8  # against truth the formal error is too small: see the reliability table
 FLOOR_MS = 0.03
 UNKNOWN_MOST_MS = 1.5  # beyond, a wrong solution is as likely as the right one
-UNKNOWN_FLOOR_MS = 1.0  # nobody measured where the camera stands: nothing below is claimed
+UNKNOWN_FLOOR_MS = 2.0  # nobody measured where the camera stands: nothing below is claimed
 RATE_SIGMA_PPM = 1.0
 
 
@@ -131,7 +131,7 @@ def hear_speech(speech: Speech, camera: MonoSound, clock: RecordingClock) -> Hea
     camera
         What the camera heard, on its own clock.
     clock
-        Its clock as sound alone has it: off by what sound travels, 40 ms at most.
+        Its clock as sound alone has it: off by what sound travels, 50 ms at most.
     """
     rough = _straightened(clock.maps)
     sigmas = np.array([t.clock_sigma_s for t in speech.talkers])
@@ -347,14 +347,16 @@ class _Task:
         )
 
     def judged(self, rough: Pieces, solved: Sequence[_Solved]) -> SoundTravel:
-        interval_ms = max(self._interval_ms(r, s) for r, s in zip(rough, solved, strict=True))
-        if self.place is None and interval_ms > UNKNOWN_MOST_MS:
+        interval_ms = max(_interval_ms(r, s) for r, s in zip(rough, solved, strict=True))
+        if self.place is not None:
+            return self._accepted(rough, solved, interval_ms)
+        if interval_ms > UNKNOWN_MOST_MS:
             return self.refused(
                 "nobody said where it stood, and from where they spoke the wearers tell its clock "
                 f"to {interval_ms:.1f} ms only",
                 *solved,
             )
-        return self._accepted(rough, solved, interval_ms)
+        return self._accepted(rough, solved, max(interval_ms, UNKNOWN_FLOOR_MS))
 
     def _accepted(
         self, rough: Pieces, solved: Sequence[_Solved], interval_ms: float
@@ -389,11 +391,11 @@ class _Task:
             np.concatenate(left),
         )
 
-    def _interval_ms(self, rough: ClockMap, solved: _Solved) -> float:
-        floor = FLOOR_MS if self.place is not None else UNKNOWN_FLOOR_MS
-        ends = _ends_s(rough, solved.fit.model.rows)
-        sigma_s = SIGMA_FACTOR * float(solved.fit.clock_sigma_s(ends).max())
-        return max(FLOOR_MS + 1e3 * (Z95 * sigma_s + solved.rivals_s), floor)
+
+def _interval_ms(rough: ClockMap, solved: _Solved) -> float:
+    ends = _ends_s(rough, solved.fit.model.rows)
+    sigma_s = SIGMA_FACTOR * float(solved.fit.clock_sigma_s(ends).max())
+    return FLOOR_MS + 1e3 * (Z95 * sigma_s + solved.rivals_s)
 
 
 def _ends_s(rough: ClockMap, rows: Rows) -> Float64:
