@@ -1,6 +1,6 @@
 """Reading and down-sampling big scans: points a CPU second, peak memory, beside Open3D.
 
-    python bench/geometry_streaming.py --points 20000000
+    python -m bench.geometry_streaming --points 20000000
 
 The scan is one of the product's own rooms, repeated with fresh noise of 2 mm, in random order
 within blocks, written as E57 (single precision), LAS and, for Open3D, PLY.
@@ -10,16 +10,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
 from tests.geometry.rooms import make_pair
 
 from bench.measuring import run_case
