@@ -60,9 +60,9 @@ DRIFT_SIGMA = 100e-6  # of cameras' crystals
 SAME_DRIFT_SIGMA = 2e-6  # from one segment of a recording to the next
 BENDS_FROM_S, KNOT_S = 150.0, 60.0
 Z95 = 1.96
-SIGMA_FACTOR = 1.8  # against truth the formal error is too small: see the reliability table
+SIGMA_FACTOR = 2.5  # against truth the formal error is too small: see the reliability table
 FLOOR_MS = 0.03
-UNKNOWN_MOST_MS = 1.5  # beyond, a wrong solution is as likely as the right one
+UNKNOWN_MOST_MS = 1.2  # beyond, a wrong solution is as likely as the right one
 UNKNOWN_FLOOR_MS = 2.0  # nobody measured where the camera stands: nothing below is claimed
 RATE_SIGMA_PPM = 1.0
 
@@ -131,7 +131,7 @@ def hear_speech(speech: Speech, camera: MonoSound, clock: RecordingClock) -> Hea
     camera
         What the camera heard, on its own clock.
     clock
-        Its clock as sound alone has it: off by what sound travels, 50 ms at most.
+        Its clock as sound alone has it: off by what sound travels, 80 ms at most.
     """
     rough = _straightened(clock.maps)
     sigmas = np.array([t.clock_sigma_s for t in speech.talkers])

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Rows", "correlate_speech"]
 
-REACH_S = 0.06  # a room's longest way, and what the clock of sync may be off
+REACH_S = 0.09  # a room's longest way, and what the clock of sync may be off
 STAY_M, STAY_S = 0.2, 5.0  # windows of one wearer at one place, one after the other
 
 

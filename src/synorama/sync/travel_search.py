@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["Start", "room_grid", "starts"]
 
 LOW, HIGH = 2.5, 10.5  # heights of peaks that count, in root mean squares of their curve
-EARLIEST_S, LATEST_S = -0.05, 0.05  # error of the rough clock
-LONGEST_S = 0.12  # any lag
+EARLIEST_S, LATEST_S = -0.08, 0.08  # error of the rough clock
+LONGEST_S = 0.15  # any lag
 ENDS_S = 0.01  # how far the rough clock may be tilted, at the ends
 AROUND_M = 2.5  # a camera stands at most that far outside of where people talk
 GRID_M = 0.5
