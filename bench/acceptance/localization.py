@@ -86,7 +86,9 @@ def measure(seed: int, folder: Path) -> Mapping[str, float]:
     _before[:] = [world]
     weak, weak_wrong = _weak(Lab(seed, 0.2, dark=True))
     both = {"wrong_scans": float(wrong + weak_wrong)}
-    return told | weak | cameras | both
+    sigma = [m["scan_2_sigma"] for m in (told, weak) if "scan_2_sigma" in m]
+    sigmas = {"scan_2_sigma": float(np.mean(sigma))} if sigma else {}
+    return told | weak | cameras | both | sigmas
 
 
 def _weak(lab: Lab) -> tuple[dict[str, float], int]:
@@ -94,7 +96,7 @@ def _weak(lab: Lab) -> tuple[dict[str, float], int]:
     found = locate_scan(lab.glasses_frames(), landmarks, seed=lab.seed)
     told, wrong = _scan(lab, found, (WEAK_DEG, WEAK_M), "weak")
     right = told["weak_accepted"] and not wrong
-    return {"weak_right": float(right), "weak_chance_ratio": found.chance_ratio}, wrong
+    return told | {"weak_right": float(right)}, wrong
 
 
 def _scan(

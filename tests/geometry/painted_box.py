@@ -33,7 +33,8 @@ class PaintedBox:
         for k in range(6):
             across, up = np.delete(SIZE_M, k // 2)
             shape = int(up * TEXELS_A_METRE), int(across * TEXELS_A_METRE)
-            made.append(_paint(np.random.default_rng([self.seed, k]), shape, self.contrast))
+            paint = _paint(np.random.default_rng([self.seed, k]), shape, self.contrast)
+            made.append(paint + np.float32(1 - self.contrast) * (27 * k - 67))
         return made
 
     def cloud(self, count: int = 120_000) -> np.ndarray:

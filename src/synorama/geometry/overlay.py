@@ -28,13 +28,16 @@ if TYPE_CHECKING:
 __all__ = ["EdgeAgreement", "bent_points", "drawn_into", "edge_agreement"]
 
 NEIGHBOURS = 24
+RIDGE = 0.95
 BENT = 0.035  # least share of the spread of a point's neighbours off their plane
 FAR_M = 5.0
-NEAR_PX = 2.0
+WEAK_SLOPE, STRONG_SLOPE = 0.86, 0.95  # quantiles of the slopes of a picture
+LEAST_SLOPE = 14.0  # less is noise
+NEAR_PX = 1.5
 COARSE_PX = 5  # pixels of the frame in a cell of the z-buffer
 HIDDEN_SHARE, HIDDEN_M = 0.02, 0.02
 RIM_PX = 12  # of what the lens draws: its own edge is none of the room
-SHIFT_M = 0.03  # to each side, for what the score is held against
+SHIFT_M = 0.05  # to each side, for what the score is held against
 ORANGE = (255, 110, 0)
 
 
@@ -45,9 +48,9 @@ class EdgeAgreement:
     Parameters
     ----------
     share
-        Of the scan's edge points in view that lie within two pixels of an edge of the picture.
+        Of the scan's edge points in view that lie within 1.5 pixels of an edge of the picture.
     shifted
-        The greatest such share where the scan is shifted by three centimetres: a right pose is
+        The greatest such share where the scan is shifted by five centimetres: a right pose is
         ahead of it.
     points
         How many edge points were in view.
@@ -76,14 +79,15 @@ def bent_points(cloud_m: Float64) -> Float64:
     if len(cloud_m) < NEIGHBOURS:
         return cloud_m[:0]
     _, near = cKDTree(cloud_m).query(cloud_m, NEIGHBOURS)
-    bent = np.zeros(len(cloud_m), np.bool_)
+    bent = np.zeros(len(cloud_m))
     for begin in range(0, len(cloud_m), 50_000):
         some = slice(begin, begin + 50_000)
         arms = cloud_m[near[some]]
         arms = arms - arms.mean(axis=1, keepdims=True)
         spread = np.linalg.eigvalsh(np.einsum("nki,nkj->nij", arms, arms))
-        bent[some] = spread[:, 0] > BENT * spread.sum(axis=1)
-    return cloud_m[bent]
+        bent[some] = spread[:, 0] / np.maximum(spread.sum(axis=1), 1e-12)
+    ridge = bent >= RIDGE * bent[near].max(axis=1)  # a bend is seen some way off: keep its line
+    return np.asarray(cloud_m[ridge & (bent > BENT)], np.float64)
 
 
 def edge_agreement(
@@ -123,9 +127,8 @@ class _Look:
         import cv2
 
         smooth = cv2.GaussianBlur(grey(frame.pixels), (0, 0), 1.5)
-        middle = float(np.median(smooth[smooth > 0])) if (smooth > 0).any() else 1.0
-        edges = cv2.Canny(smooth, 0.25 * middle, 0.7 * middle)
         inside = _drawn_area(frame)
+        edges = _strong_edges(smooth, inside)
         edges[~inside] = 0
         distance = cv2.distanceTransform(np.where(edges > 0, 0, 1).astype(np.uint8), cv2.DIST_L2, 5)
         coarse = frame.lens.resized(1 / COARSE_PX)
@@ -152,6 +155,18 @@ class _Look:
         cell = np.clip(places // COARSE_PX, 0, np.array(depth.shape[::-1]) - 1)
         free = reach[number] < depth[cell[:, 1], cell[:, 0]] * (1 + HIDDEN_SHARE) + HIDDEN_M
         return places[free], number[free]
+
+
+def _strong_edges(smooth: Picture, inside: Bool) -> Picture:
+    """Return the edges of a picture whose slope is among its greatest: so many in any light."""
+    import cv2
+
+    x, y = (cv2.Sobel(smooth, cv2.CV_32F, *way, ksize=3) for way in ((1, 0), (0, 1)))
+    slope = (np.abs(x) + np.abs(y))[inside]
+    low, high = np.quantile(slope, (WEAK_SLOPE, STRONG_SLOPE)) if slope.size else (1.0, 2.0)
+    return np.asarray(
+        cv2.Canny(smooth, max(float(low), LEAST_SLOPE), max(float(high), 2 * LEAST_SLOPE)), np.uint8
+    )
 
 
 def _drawn_area(frame: PosedPicture) -> Bool:
@@ -185,14 +200,21 @@ def drawn_into(
     look = _Look.of(frame, cloud_m)
     base = np.repeat(grey(frame.pixels)[..., np.newaxis], 3, axis=2)
     lines = base.copy()
-    x, y = look.seen(edges_m)[0].T
-    lines[y, x] = ORANGE
+    _dotted(lines, look.seen(edges_m)[0], ORANGE)
     if colours is None:
         return png(lines)
     places, number = look.seen(cloud_m)
     painted = base // 2
-    for dx, dy in ((0, 0), (1, 0), (0, 1), (1, 1)):
-        x = np.minimum(places[:, 0] + dx, frame.lens.width - 1)
-        y = np.minimum(places[:, 1] + dy, frame.lens.height - 1)
-        painted[y, x] = colours[number]
+    _dotted(painted, places, colours[number])
     return png(np.concatenate([lines, painted], axis=1))
+
+
+def _dotted(
+    picture: Picture, places: NDArray[np.int64], colours: Picture | tuple[int, int, int]
+) -> None:
+    """Draw dots of two by two pixels in place."""
+    height, width = picture.shape[:2]
+    for dx, dy in ((0, 0), (1, 0), (0, 1), (1, 1)):
+        x = np.minimum(places[:, 0] + dx, width - 1)
+        y = np.minimum(places[:, 1] + dy, height - 1)
+        picture[y, x] = colours

@@ -94,7 +94,7 @@ def _slice(
     kept = [k for k in range(3) if k != axis]
     low, high = box[0][kept] - BEYOND_M, box[1][kept] + BEYOND_M
     plan = Plan.over(low, high, PIXELS_A_METRE, f"{title}: scan black, glasses' points red")
-    for cloud, colour, size in ((scan_m, BLACK, 1), (points_m, RED, 2)):
+    for cloud, colour, size in ((scan_m, BLACK, 2), (points_m, RED, 2)):
         near = np.abs(cloud[:, axis] - at_m) < HALF_M
         plan.dots(cloud[near][:, kept], colour, size)
     return Slice(title, at_m, plan.png())
