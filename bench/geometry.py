@@ -47,6 +47,10 @@ def ours(pair: Pair) -> Float64 | None:
     return None if there is None else there.matrix
 
 
+def _inverse(T: Any) -> Float64:
+    return np.asarray(np.linalg.inv(T), np.float64)
+
+
 def _o3d(points: Float64) -> Any:
     import open3d
 
@@ -101,12 +105,12 @@ def _multi_scale(pair: Pair, start: Float64) -> Float64:
 
 
 def open3d_ransac(pair: Pair) -> Float64:
-    return np.linalg.inv(_multi_scale(pair, _ransac(pair)))
+    return _inverse(_multi_scale(pair, _ransac(pair)))
 
 
 def open3d_from_truth(pair: Pair) -> Float64:
     """Give Open3D's fine stage the truth to start from: the best that it can do."""
-    return np.linalg.inv(_multi_scale(pair, np.linalg.inv(pair.truth)))
+    return _inverse(_multi_scale(pair, _inverse(pair.truth)))
 
 
 def small_gicp_after_ransac(pair: Pair) -> Float64:
@@ -117,7 +121,7 @@ def small_gicp_after_ransac(pair: Pair) -> Float64:
         scan, points, init_T_target_source=_ransac(pair), registration_type="GICP",
         downsampling_resolution=0.05, max_correspondence_distance=0.3, num_threads=1,
     )  # fmt: skip
-    return np.asarray(np.linalg.inv(aligned.T_target_source), np.float64)
+    return _inverse(aligned.T_target_source)
 
 
 def kiss_matcher(pair: Pair) -> Float64:
@@ -130,7 +134,7 @@ def kiss_matcher(pair: Pair) -> Float64:
     found = matcher.estimate(source, target)
     start = np.eye(4)
     start[:3, :3], start[:3, 3] = np.asarray(found.rotation), np.asarray(found.translation).ravel()
-    return np.asarray(np.linalg.inv(_multi_scale(pair, start)), np.float64)
+    return _inverse(_multi_scale(pair, start))
 
 
 METHODS: Mapping[str, tuple[Method, str]] = {
