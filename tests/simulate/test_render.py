@@ -177,6 +177,43 @@ def test_motion_blur_is_the_mean_over_the_exposure(stage: Set) -> None:
     assert detail[1] < 0.8 * detail[0]
 
 
+def test_people_are_drawn_when_the_rows_of_a_standing_camera_are_exposed(stage: Set) -> None:
+    """Each eighth of a picture shows people as a global shutter would at that moment."""
+    _, people, studio = stage
+    still = Camera("s", CAMERAS[3].lens.scaled(0.2), 128, 96)
+    rolling = replace(still, name="r", readout_s=0.8)
+    seconds = START_NS + np.arange(2, 18) * S
+    speed = np.linalg.norm(people[1].head(seconds).velocity_m_s, axis=1)
+    t_ns = int(seconds[speed.argmax()])
+    head = people[1].head.pose(t_ns)[0]
+    pose = _looking(head[:3, 3] + (1.5, 0.4, 0.3), head[:3, 3] - (0, 0, 0.4))
+    picture = studio.fixed(rolling, pose, t_ns, PLAIN, _rng()).astype(int)
+    differ = 0
+    for band in range(8):
+        rows = slice(12 * band, 12 * band + 12)
+        at_ns = t_ns + round(float(rolling.row_delay_s(12 * band + 5.5)) * S)
+        assert np.array_equal(picture[rows], studio.fixed(still, pose, at_ns, PLAIN, _rng())[rows])
+        frozen = studio.fixed(still, pose, t_ns, PLAIN, _rng())[rows]
+        differ += not np.array_equal(picture[rows], frozen)
+    assert differ >= 3
+
+
+def test_blur_is_drawn_while_the_head_turns_and_only_then(stage: Set) -> None:
+    _, people, studio = stage
+    camera = Camera("s", CAMERAS[1].lens.scaled(0.2), 96, 96, colour=False)
+    seconds = START_NS + np.arange(20) * S
+    turning = np.linalg.norm(people[0].head(seconds).angular_velocity_rad_s, axis=1)
+    film = replace(PLAIN, exposure_s=0.1)
+    quickly, slowly = (int(seconds[k]) for k in (turning.argmax(), turning.argmin()))
+    limit_px = 0.1 * float(turning.mean()) / camera.rays.pixel_rad
+    for t_ns, subframes in ((quickly, 2), (slowly, 1)):
+        asked, drawn = replace(film, blur_px=limit_px), replace(film, subframes=subframes)
+        if subframes > 1 and turning.max() > 2 * turning.mean():
+            drawn = replace(film, subframes=4)
+        one, other = (studio.worn(camera, "leader", t_ns, f, _rng()) for f in (asked, drawn))
+        assert np.array_equal(one, other)
+
+
 def test_noise_vignetting_and_gain(stage: Set, bare: Studio) -> None:
     room, _, _ = stage
     camera = Camera("w", CAMERAS[3].lens.scaled(0.2), 128, 96)
