@@ -167,7 +167,7 @@ def test_a_file_in_two_languages_is_told(shared_data: Path, base_model: Path) ->
     backend = load_recognizer(BackendChoice("faster-whisper", str(base_model), threads=1))
     path = shared_data / "4_audio" / "faster-whisper" / "multilingual.mp3"
     found = find_language(None, [read_device(open_recording(path))], backend)
-    assert found.code == "en"
+    assert found.code in ("en", "de")  # half of it each
     assert any("more than one language" in text for text in found.warnings)
     with pytest.raises(ModelLanguageError):
         backend.check_language("xx")

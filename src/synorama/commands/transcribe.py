@@ -1,4 +1,4 @@
-"""``synorama transcribe``: plain sound or video files to words."""
+"""``synorama transcribe``: plain sound or video files, or a session, to words."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import typer
 
 from synorama import console
 from synorama.commands.options import Json, NoProgress
-from synorama.commands.shared import check_free, wants_progress
+from synorama.commands.shared import check_free, wants_progress, workspace
+from synorama.errors import UsageError
 
 if TYPE_CHECKING:
     from synorama.records import Segment, Transcript
@@ -20,7 +21,10 @@ __all__ = ["transcribe"]
 
 def transcribe(
     context: typer.Context,
-    files: Annotated[list[Path], typer.Argument(help="Sound or video files.", readable=False)],
+    files: Annotated[
+        list[Path],
+        typer.Argument(help="Sound or video files; or one session folder.", readable=False),
+    ],
     together: Annotated[
         bool | None,
         typer.Option(
@@ -64,6 +68,11 @@ def transcribe(
     if output:
         form = format_of(output, form)
         check_free(output, "give another name, or remove that file first")
+    if any(file.is_dir() for file in files):
+        chosen = model or language or vocabulary or together is not None
+        transcript = _session(context, files, bool(chosen), no_progress)
+        _give(context, transcript, output, form, as_json)
+        return
     choice = BackendChoice(backend, model, device, precision, offline, threads, language=language)
     recognizer = load_recognizer(choice)
     with console.progress_bar(shown=wants_progress(context, no_progress)) as progress:
@@ -75,6 +84,38 @@ def transcribe(
             store=_store(output),
             progress=lambda done, total: progress("transcribe", done, total),
         )
+    _give(context, transcript, output, form, as_json)
+
+
+def _session(
+    context: typer.Context, files: list[Path], chosen: bool, no_progress: bool
+) -> Transcript:
+    """Bring the stage transcribe of a session up to date, and what it needs."""
+    from synorama.pipeline import process, status
+    from synorama.session import read_transcript_part
+
+    if len(files) > 1 or chosen:
+        raise UsageError(
+            "a session folder is transcribed by itself, as its session.toml says",
+            path=files[0],
+            hint="give the folder alone; model, language and vocabulary stand under [speech]",
+        )
+    work = workspace(files[0], None, None, None, False)
+    with console.progress_bar(shown=wants_progress(context, no_progress)) as progress:
+        states = {run.name: run.state for run in status(work)}
+        for stage in ("ingest", "sync", "transcribe"):
+            if states[stage] != "up-to-date":
+                process(work, only=stage, progress=progress)
+    return read_transcript_part(work.part("transcribe"))
+
+
+def _give(
+    context: typer.Context,
+    transcript: Transcript,
+    output: Path | None,
+    form: str | None,
+    as_json: bool,
+) -> None:
     if output and form:
         _write(transcript, output, form)
     _print(context, transcript, as_json)
