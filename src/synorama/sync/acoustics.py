@@ -48,7 +48,7 @@ __all__ = [
 SPEED_OF_SOUND_M_S = 343.0
 LEAST_WINDOWS = 24
 LEAST_STAYS = 4
-RIVAL = 0.85  # of the best score: another clock that good cannot be ruled out
+RIVAL = 0.9  # of the best score: another clock that good cannot be ruled out
 WIDEST_S = 2e-3  # by how much rivals may differ; an interval that holds them all is of no use
 SAME_CLOCK_S = 5e-4
 KNOWN_M = 0.5  # a position that is known so well is known
@@ -373,7 +373,7 @@ class _Task:
             interval_ms,
             self.clock.p_match,
             max(m.residual_rms_ns for m in maps),
-            f"{windows} windows, positions {known}",
+            f"sound, {windows} windows, positions {known}",
         )
         return SoundTravel(
             self.clock.recording,
