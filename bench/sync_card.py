@@ -1,9 +1,10 @@
 """How exactly a clock card gives a camera's clock, on made views with a known truth.
 
-Run from the repository's root: ``python -m bench.sync_card [--views N] [--write]``. Each view is a
-camera with its own rate, exposure, distance, shutter, blur and noise, that sees the card for five
-seconds at a random moment; thirty of its frames, as JPEG, are read. The error is that of the
-middle of the exposure of the middle row, which is what a frame's stamp means, against the card.
+Run from the repository's root: ``python -m bench.sync_card [--views N] [--write] [--picture]``.
+Each view is a camera with its own rate, exposure, distance, shutter, blur and noise, that sees the
+card for five seconds at a random moment; thirty of its frames, as JPEG, are read. The error is
+that of the middle of the exposure of the middle row, which is what a frame's stamp means, against
+the card.
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ from __future__ import annotations
 import argparse
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 from tests.sync.card_films import background, pose
 
-from bench.measuring import Report, write_result
+from bench.measuring import HERE, Report, write_result
 from synorama.simulate.clock_card import Camera, Screen, paste
 from synorama.sync.sight import CardReader, Sighting
 from synorama.sync.visual import CardSeen, card_seen
@@ -26,6 +28,7 @@ RATES_HZ = (20.0, 24.0, 29.97, 30.0, 60.0)
 EXPOSURES_MS = (2.0, 5.0, 10.0, 20.0, 33.0)
 MODULES_PX = (2.5, 3.0, 4.0, 6.0)
 SCREENS_HZ = (60.0, 60.0, 90.0, 120.0)
+PICTURE = HERE.parent / "docs" / "explanation" / "pictures" / "clock-card.png"
 FRAMES, SECONDS = 30, 5.0
 DAYS_NS = 10**15  # after which the card's clock begins anew
 
@@ -88,6 +91,15 @@ def look(view: View) -> tuple[CardSeen | None, float, int]:
     return got, error / 1e6, len(seen)
 
 
+def draw(path: Path) -> None:
+    """Write a picture of the card whose exposure spans a step of the light."""
+    camera, screen = Camera(640, 480, exposure_ns=10e6), Screen()
+    place = pose(6, camera, 7.0, row=0.72)
+    mid_ns = 10 * screen.step_ns + 2e6
+    seen = paste(background(4, camera), screen, camera, place, mid_ns, np.random.default_rng(0))
+    cv2.imwrite(str(path), seen[60:440, 150:490])
+
+
 def _as_jpeg(picture: NDArray[np.uint8]) -> NDArray[np.uint8]:
     coded = cv2.imencode(".jpg", picture, [cv2.IMWRITE_JPEG_QUALITY, 85])[1]
     return np.asarray(cv2.imdecode(coded, cv2.IMREAD_GRAYSCALE), np.uint8)
@@ -128,7 +140,11 @@ def main() -> int:
     parser.add_argument("--views", type=int, default=225)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--write", action="store_true", help="keep it in bench/results")
+    parser.add_argument("--picture", action="store_true", help="draw the one of the docs instead")
     asked = parser.parse_args()
+    if asked.picture:
+        draw(PICTURE)
+        return 0
     start = time.process_time()
     rows: list[Row] = [(v, *look(v)) for v in views(asked.views, asked.seed)]
     cpu_s = time.process_time() - start

@@ -22,9 +22,9 @@ def _sync(work: Workspace, progress: Progress) -> None:
 
 SYNC = Stage(
     name="sync",
-    version=2,
+    version=3,
     needs=("ingest",),
-    libraries=("av", "numpy", "scipy", "soxr"),
+    libraries=("av", "numpy", "opencv-python-headless", "scipy", "soxr"),
     inputs=lambda work: work.offsets_ns,
     run=_sync,
     result=lambda work: work.part("sync"),
