@@ -1,16 +1,14 @@
-"""The simulated lab: truth against independent readers, cost, seeds.
+"""The simulated lab: truth against independent readers.
 
 Every seed: a plain session of 60 s for the clocks of glasses, a room session of 16 s for when sound
-arrives, and corners in small pictures of all cameras. Every fourth seed also corners in full-size
-ones. Every eighth the costs: a small session of 60 s with everything, which is then processed and
-held against its truth, and 5 minutes of two full-size glasses. That a hundred seeds build, and the
-same bytes come twice, is measured by ``bench/seeds.py``.
+arrives, corners in small pictures of all cameras. Every fourth seed also corners in full-size ones,
+and the plain session processed and held against its truth. What sessions cost is measured by
+``bench/simulate_cost.py``; that a hundred seeds build, and the same bytes come twice, by
+``bench/seeds.py``.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -22,14 +20,12 @@ from tests.simulate.measures import Written, arrival_off_us
 
 from bench import corners
 from bench.accept import Bar
-from bench.measuring import run_case
 from synorama.pipeline import Workspace, process
 from synorama.simulate import simulate
 from synorama.simulate.check import check_session
 from synorama.simulate.lab import DEVICES, Size
 from synorama.simulate.scene.room import KINDS
 
-MODULE = "bench.acceptance.lab"
 SETTLED_NS = 50_000_000_000
 SIZES: tuple[Size, ...] = ("small", "full")
 
@@ -38,40 +34,27 @@ BARS = (
     Bar("arrival_us", "arrival by geometry against the written sound", "us", 20.0),
     Bar("corner_small_px", "every corner in written small pictures", "px", 0.5),
     Bar("corner_full_px", "every corner in written full-size pictures", "px", 0.5),
-    Bar("small_cpu_s", "60 s small session with everything", "CPU s", 90.0),
-    Bar("small_mb", "its peak memory", "MB", 1500.0),
-    Bar("glasses_cpu_s", "5 min of two full-size glasses, pictures repeat", "CPU s", 120.0),
-    Bar("glasses_mb", "their peak memory", "MB", 1500.0),
-    Bar("promises_kept", "the small session processed: no promise missed", "", 1.0, "share"),
+    Bar("promises_kept", "the plain session processed: no promise missed", "", 1.0, "share"),
 )
 
 
 def measure(seed: int, folder: Path) -> Mapping[str, float]:
-    """Measure each part in a process of its own: a child's peak memory begins with its parent's."""
-    measured: dict[str, float] = dict(run_case(MODULE, "truth", folder, seed).said)
-    if seed % 8 == 0:
-        used = run_case(MODULE, "small", folder / "small", seed)
-        measured |= {"small_cpu_s": used.cpu_s, "small_mb": used.peak_mb}
-        measured |= run_case(MODULE, "kept", folder / "small", seed).said
-        used = run_case(MODULE, "glasses", folder / "glasses", seed)
-        measured |= {"glasses_cpu_s": used.cpu_s, "glasses_mb": used.peak_mb}
-    return measured
-
-
-def _truth(folder: Path, seed: int) -> dict[str, float]:
+    """Return what is measured of one seed."""
     room = KINDS[seed % len(KINDS)]
     bare: dict[str, Any] = {"seed": seed, "render": False, "mps": None, "scan": None}
-    simulate(folder / "plain", **bare | {"room": None}, seconds=60.0, devices=("helper",))
+    whole = seed % 4 == 1
+    devices = DEVICES if whole else ("helper",)
+    simulate(folder / "plain", **bare | {"room": None}, seconds=60.0, devices=devices)
     simulate(folder / "heard", **bare | {"room": room}, seconds=16.0)
     measured = {"clock_us": _clock_us(Written(folder / "plain"))}
     measured["arrival_us"] = _arrival_us(Written(folder / "heard"))
-    for size in SIZES if seed % 4 == 0 else SIZES[:1]:
+    for size in SIZES if whole else SIZES[:1]:
         place = folder / f"corners-{size}"
         place.mkdir()
         offs = corners.run(seed, size, place)
         measured[f"corner_{size}_px"] = max(off for view in offs.values() for off in view)
         measured[f"corners_{size}"] = sum(map(len, offs.values()))
-    return measured
+    return measured | (_kept(folder / "plain") if whole else {})
 
 
 def _kept(folder: Path) -> dict[str, float]:
@@ -99,23 +82,3 @@ def _clock_us(written: Written) -> float:
     ]
     assert len(late) > 200
     return float(np.abs(np.array(told) - clock.apply(late)).max() / 1e3)
-
-
-def _case(case: str, folder: Path, seed: int) -> None:
-    """Make one session whose cost is measured from outside, or measure what was made."""
-    if case == "small":
-        simulate(folder, seed=seed, seconds=60.0)
-    elif case == "truth":
-        print(json.dumps(_truth(folder, seed)))
-    elif case == "kept":
-        print(json.dumps(_kept(folder)))
-    else:
-        both = ("leader", "helper")
-        simulate(folder, seed=seed, seconds=300.0, size="full", room=None, devices=both)
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="One case of the costs; see bench/accept.py.")
-    parser.add_argument("--case", nargs=3, required=True)
-    case, place, number = parser.parse_args().case
-    _case(case, Path(place), int(number))
