@@ -16,6 +16,7 @@ from synorama.geometry.consensus import (
     by_three,
     by_two_upright,
     consensus,
+    from_the_front,
 )
 
 
@@ -32,7 +33,7 @@ def seen_by_many(
     rays[:wrong] = rng.normal(size=(wrong, 3))
     rays /= np.linalg.norm(rays, axis=1, keepdims=True)
     number = np.arange(count)
-    return Sightings(origins, rays, points, number % 12, number), turn
+    return Sightings(origins, rays, points, number % 12, number, rays @ turn), turn
 
 
 @settings(max_examples=8, deadline=None)
@@ -58,7 +59,7 @@ def test_three_sightings_give_the_pose_of_a_camera_of_any_lean() -> None:
     rays = points @ turn.T + shift
     rays /= np.linalg.norm(rays, axis=1, keepdims=True)
     number = np.arange(80)
-    sightings = Sightings(np.zeros((80, 3)), rays, points, number * 0, number)
+    sightings = Sightings(np.zeros((80, 3)), rays, points, number * 0, number, rays @ turn)
     motions = by_three(sightings, rng, 300)
     off = np.abs(motions.rotations - turn).max(axis=(1, 2))
     assert (off < 1e-5).sum() > 150  # most draws hold the true motion among their solutions
@@ -100,6 +101,13 @@ def test_too_few_sightings_give_none() -> None:
 def test_angle_off_is_that_between_ray_and_point() -> None:
     one = np.array([[0.0, 0.0, 1.0]])
     sightings = Sightings(
-        np.zeros((1, 3)), one, np.array([[1.0, 0.0, 1.0]]), np.zeros(1, int), np.zeros(1, int)
+        np.zeros((1, 3)), one, np.array([[1.0, 0.0, 1.0]]), np.zeros(1, int), np.zeros(1, int), one
     )
     assert angles_off(sightings, np.eye(3), np.zeros(3))[0] == pytest.approx(np.pi / 4)
+
+
+def test_what_is_seen_from_behind_is_told() -> None:
+    sightings, turn = seen_by_many(0, 40, 0, 0.7, np.zeros(3))
+    assert from_the_front(sightings, turn).all()
+    behind = replace(sightings, seen_along=-sightings.seen_along)
+    assert not from_the_front(behind, turn).any()

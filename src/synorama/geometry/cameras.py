@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from synorama.geometry.consensus import Consensus, Sightings, angles_off, by_three, consensus
+from synorama.geometry.consensus import (
+    SEEN_FROM,
+    Consensus,
+    Sightings,
+    angles_off,
+    by_three,
+    consensus,
+    from_the_front,
+)
 from synorama.geometry.features import Features, matches
 from synorama.geometry.landmarks import LandmarkView, look
 from synorama.geometry.lenses import PARAMETERS, Lens, Model, project, unproject
@@ -37,7 +45,6 @@ METHOD = "landmarks of the scan's and the glasses' pictures"
 PICTURE_PX = 960
 FEATURES = 2200
 GUIDED_PX, ALIKE = 4.0, 0.85  # a landmark is looked for so near, and looks so much alike (cosine)
-SEEN_FROM = 0.2  # least cosine between the two directions in which a landmark was seen
 STILL_PX = 1.5  # features of a camera that stands still move less, at `PICTURE_PX`
 STILL_SHARE = 0.5  # of the features that must stay
 
@@ -235,8 +242,8 @@ class _Finder:
     def found(self, picture: PosedPicture, *, known: bool) -> _Found:
         """Return the pose of one picture, judged."""
         features = look(picture, FEATURES)
-        which, points = likenesses(features, self.landmarks)
-        seen = Seen(features.pixels[which], points, which)
+        which, points, along = likenesses(features, self.landmarks)
+        seen = Seen(features.pixels[which], points, which, along)
         alike = len(np.unique(which))
         if alike < LEAST_VOTES:
             return _Found("refused", f"only {alike} of its features look like a landmark")
@@ -304,7 +311,7 @@ def _guided(features: Features, landmarks: Sequence[LandmarkView], fit: Resectio
     from scipy.spatial import cKDTree
 
     tree = cKDTree(features.pixels)
-    which, points = [np.zeros(0, np.int64)], [np.zeros((0, 3))]
+    which, points, along = [np.zeros(0, np.int64)], [np.zeros((0, 3))], [np.zeros((0, 3))]
     for view in landmarks:
         drawn, on_picture = project(fit.lens, fit.pose.apply(view.points_m))
         ways = view.points_m + fit.pose.rotation.T @ fit.pose.shift
@@ -318,8 +325,10 @@ def _guided(features: Features, landmarks: Sequence[LandmarkView], fit: Resectio
         kept = _best_of_each(seen, mark, alike)
         which.append(seen[kept])
         points.append(view.points_m[mark[kept]])
+        along.append(view.rays[mark[kept]])
     number = np.concatenate(which)
-    return Seen(features.pixels[number], np.concatenate(points), number)
+    places, ways = np.concatenate(points), np.concatenate(along)
+    return Seen(features.pixels[number], places, number, ways)
 
 
 def _best_of_each(seen: Int64, mark: Int64, alike: Float64) -> Int64:
@@ -344,8 +353,9 @@ def _voted(seen: Seen, lens: Lens, trials: int, rng: np.random.Generator) -> Con
 
 def _sightings(seen: Seen, lens: Lens) -> Sightings:
     rays, good = unproject(lens, seen.pixels)
-    number = np.zeros(len(rays), np.int64)
-    return Sightings(np.zeros_like(rays), rays, seen.points, number, seen.feature).chosen(good)
+    number, origin = np.zeros(len(rays), np.int64), np.zeros_like(rays)
+    whole = Sightings(origin, rays, seen.points, number, seen.feature, seen.along)
+    return whole.chosen(good)
 
 
 # --- judgement -------------------------------------------------------------------------------
@@ -353,8 +363,9 @@ def _sightings(seen: Seen, lens: Lens) -> Sightings:
 
 def _judged(fit: Resection, ratio: float, seen: Seen, chance: int) -> _Found:
     sightings = _sightings(seen, fit.lens)
-    off = angles_off(sightings, fit.pose.rotation, fit.pose.shift)
-    votes = len(np.unique(sightings.feature[off < COARSE_RAD]))
+    agree = angles_off(sightings, fit.pose.rotation, fit.pose.shift) < COARSE_RAD
+    agree &= from_the_front(sightings, fit.pose.rotation)
+    votes = len(np.unique(sightings.feature[agree]))
     status, reason = _verdict(fit, votes, chance, ratio)
     return _Found(status, reason, fit, votes, chance)
 

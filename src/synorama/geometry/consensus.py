@@ -32,6 +32,7 @@ __all__ = [
     "by_three",
     "by_two_upright",
     "consensus",
+    "from_the_front",
 ]
 
 AT_ONCE = 4_000_000  # hypotheses times sightings that are held in memory
@@ -39,6 +40,7 @@ FIRST_LOOK = 900  # sightings that are asked before all are
 SECOND_ROUND = 200  # hypotheses that all are asked about
 REACH_M = (0.1, 25.0)  # from a camera to what it sees
 LEVEL = 0.03  # two rays that are both as level as this do not tell the height
+SEEN_FROM = 0.2  # least cosine between the two directions in which a point was seen
 EXPLAINED = 2.0  # times the limit: so near to the best motion a sighting speaks for no other
 
 
@@ -56,6 +58,9 @@ class Sightings:
         ``(N,)`` number of the picture in which it was seen.
     feature
         ``(N,)`` which feature of all; one may have been likened to several points.
+    seen_along
+        ``(N, 3)`` in the source frame: in which direction the point was seen from where it is
+        known.
     """
 
     origins: Float64
@@ -63,6 +68,7 @@ class Sightings:
     points: Float64
     frame: Int64
     feature: Int64
+    seen_along: Float64
 
     def __len__(self) -> int:
         return len(self.points)
@@ -75,11 +81,13 @@ class Sightings:
             self.points[which],
             self.frame[which],
             self.feature[which],
+            self.seen_along[which],
         )
 
     def permuted(self, rng: np.random.Generator) -> Sightings:
         """Return them with the points dealt anew: whatever still agrees does so by chance."""
-        return replace(self, points=self.points[rng.permutation(len(self))])
+        dealt = rng.permutation(len(self))
+        return replace(self, points=self.points[dealt], seen_along=self.seen_along[dealt])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -193,6 +201,15 @@ def angles_off(sightings: Sightings, rotation: Float64, shift: Float64) -> Float
     along = (ways * sightings.rays).sum(axis=1)
     across = np.linalg.norm(ways - along[:, np.newaxis] * sightings.rays, axis=1)
     return np.asarray(np.arctan2(across, along), np.float64)
+
+
+def from_the_front(sightings: Sightings, rotation: Float64) -> Bool:
+    """Return which points ``(N,)`` were seen from about the side from which they are known.
+
+    A mirrored wall looks right from behind; nobody looks through walls.
+    """
+    along = (sightings.seen_along @ rotation.T * sightings.rays).sum(axis=1)
+    return np.asarray(along > SEEN_FROM, np.bool_)
 
 
 def _votes(sightings: Sightings, motions: Motions, within_rad: float) -> Int64:

@@ -20,6 +20,7 @@ from synorama.geometry.consensus import (
     angles_off,
     by_two_upright,
     consensus,
+    from_the_front,
 )
 from synorama.geometry.features import Features, matches
 from synorama.geometry.landmarks import FRAME_FEATURES, FRAME_PX, LandmarkView, look
@@ -49,8 +50,8 @@ LEAST_OVER_CHANCE = 3.0
 MOST_RUNNER_UP = 0.8
 ELSEWHERE_RAD = 0.03  # so far off the best place, a sighting speaks for another
 
-INFLATION = 1.5  # of the covariance; see bench/localize.py
-FLOOR_RAD, FLOOR_M = 3e-4, 0.0015  # what poses of the glasses share and no frame reveals
+INFLATION = 2.0  # of the covariance; see bench/localize.py
+FLOOR_RAD, FLOOR_M = 8e-4, 0.0025  # what poses of the glasses share and no frame reveals
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -133,11 +134,11 @@ def sightings_of(frames: Sequence[PosedPicture], landmarks: Sequence[LandmarkVie
     for number, frame in enumerate(frames):
         picture = resized(frame, FRAME_PX)
         features = look(picture, FRAME_FEATURES)
-        which, points = likenesses(features, landmarks)
+        which, points, along = likenesses(features, landmarks)
         rays, seen = unproject(picture.lens, features.pixels[which])
         origin = np.broadcast_to(picture.pose[:3, 3], rays.shape)
         turned = rays @ picture.pose[:3, :3].T
-        whole = Sightings(origin, turned, points, np.full(len(which), number), first + which)
+        whole = Sightings(origin, turned, points, np.full(len(which), number), first + which, along)
         parts.append(whole.chosen(seen))
         first += len(features)
     return Sightings(*(np.concatenate(p) for p in zip(*map(_columns, parts), strict=True)))
@@ -145,23 +146,27 @@ def sightings_of(frames: Sequence[PosedPicture], landmarks: Sequence[LandmarkVie
 
 def _none() -> Sightings:
     nowhere, nothing = np.zeros((0, 3)), np.zeros(0, np.int64)
-    return Sightings(nowhere, nowhere, nowhere, nothing, nothing)
+    return Sightings(nowhere, nowhere, nowhere, nothing, nothing, nowhere)
 
 
 def _columns(s: Sightings) -> tuple[Float64 | NDArray[np.int64], ...]:
-    return s.origins, s.rays, s.points, s.frame, s.feature
+    return s.origins, s.rays, s.points, s.frame, s.feature, s.seen_along
 
 
 def likenesses(
     features: Features, landmarks: Sequence[LandmarkView]
-) -> tuple[NDArray[np.int64], Float64]:
-    """Return features ``(M,)`` and the landmarks ``(M, 3)`` of any view that look like them."""
-    which, points = [np.zeros(0, np.int64)], [np.zeros((0, 3))]
+) -> tuple[NDArray[np.int64], Float64, Float64]:
+    """Return features ``(M,)`` and the landmarks of any view that look like them.
+
+    Of the landmarks ``(M, 3)`` are returned places, and the directions in which they were seen.
+    """
+    which, points, along = [np.zeros(0, np.int64)], [np.zeros((0, 3))], [np.zeros((0, 3))]
     for view in landmarks:
         pairs = matches(features, view.features)
         which.append(pairs[:, 0])
         points.append(view.points_m[pairs[:, 1]])
-    return np.concatenate(which), np.concatenate(points)
+        along.append(view.rays[pairs[:, 1]])
+    return np.concatenate(which), np.concatenate(points), np.concatenate(along)
 
 
 def _vote(sightings: Sightings, rng: np.random.Generator) -> Consensus | None:
@@ -219,10 +224,12 @@ def _refined(sightings: Sightings, turn: Float64, shift: Float64) -> _Fit:
         shift = problem.target_m + step[3:] - turn @ middle
         off = angles_off(sightings, turn, shift)
         within = float(np.clip(3 * np.median(off[off < within]), 0.004, FINE_RAD))
-    agree = off < within
+    agree = (off < within) & from_the_front(sightings, turn)
     problem = _Problem(sightings.chosen(agree), turn, turn @ middle + shift, middle)
     matrix = np.eye(4)
     matrix[:3, :3], matrix[:3, 3] = turn, shift
+    if not agree.any():
+        return _Fit(matrix, agree, float("nan"), np.full((6, 6), np.inf), shift)
     rms = float(np.sqrt((off[agree] ** 2).mean())) if agree.any() else float("nan")
     return _Fit(matrix, agree, rms, problem.covariance(), turn @ middle + shift)
 

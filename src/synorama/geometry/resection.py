@@ -48,19 +48,24 @@ class Seen:
         ``(N, 3)`` in the world [m].
     feature
         ``(N,)`` which feature of the picture.
+    along
+        ``(N, 3)`` in which direction, in the world, the landmark was seen from where it is known.
     """
 
     pixels: Float64
     points: Float64
     feature: Int64
+    along: Float64
 
     def chosen(self, which: Bool) -> Seen:
         """Return some of them."""
-        return Seen(self.pixels[which], self.points[which], self.feature[which])
+        pixels, points = self.pixels[which], self.points[which]
+        return Seen(pixels, points, self.feature[which], self.along[which])
 
     def permuted(self, rng: np.random.Generator) -> Seen:
         """Return them with the landmarks dealt anew."""
-        return replace(self, points=self.points[rng.permutation(len(self.points))])
+        dealt = rng.permutation(len(self.points))
+        return replace(self, points=self.points[dealt], along=self.along[dealt])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
