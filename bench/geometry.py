@@ -61,7 +61,7 @@ def _ransac(pair: Pair) -> Float64:
     """Return FPFH and RANSAC, best fitness of three, glasses' points onto the scan."""
     import open3d
 
-    reg = open3d.pipelines.registration
+    reg: Any = open3d.pipelines.registration
     scan, points = (_o3d(p).voxel_down_sample(FEATURE_VOXEL_M) for p in _clouds(pair))
     features = []
     for cloud in (scan, points):
@@ -88,7 +88,7 @@ def _multi_scale(pair: Pair, start: Float64) -> Float64:
     """Return Open3D's multi-scale point-to-plane with a Huber kernel."""
     import open3d
 
-    reg = open3d.pipelines.registration
+    reg: Any = open3d.pipelines.registration
     scan, points = (_o3d(p) for p in _clouds(pair))
     T = start
     for voxel, reach in MULTI_SCALE:

@@ -22,7 +22,8 @@ __all__ = ["check_alternatives"]
 CELL_M, STEP_RAD, KEEP = 0.2, float(np.deg2rad(7.5)), 3
 SIDE_M = 0.08
 POINTS = 2_000
-BETTER, ENOUGH = 1.25, 0.55
+BETTER, ENOUGH = 1.15, 0.5  # a room and its mirror image differ by a quarter
+POOR = 0.45  # what no upright room of the same kind falls below
 STEPS = (Step(0.25, 0.6, 8, 4), Step(0.10, 0.3, 10, 4))
 UPSIDE_DOWN = np.diag([1.0, -1.0, -1.0])
 MIRRORED = np.diag([-1.0, 1.0, 1.0])
@@ -35,7 +36,7 @@ ON_ITS_SIDE = (
 
 
 def check_alternatives(
-    surface_m: Float64, points_m: Float64, score_upright: float, unit: float
+    surface_m: Float64, points_m: Float64, names: tuple[str, str], unit: float
 ) -> None:
     """Refuse clouds of which one must be turned over or mirrored to fit.
 
@@ -43,8 +44,8 @@ def check_alternatives(
     ----------
     surface_m, points_m
         ``(N, 3)`` and ``(M, 3)`` [m].
-    score_upright
-        What was reached as they stand.
+    names
+        Of the surface's and the points' frame.
     unit
         Of `resolution`.
 
@@ -56,23 +57,38 @@ def check_alternatives(
         One is the other's mirror image.
     """
     trial = _Trial(surface_m, points_m, unit)
-    needed = max(BETTER * max(score_upright, trial.reached(np.eye(3))), ENOUGH)
-    if trial.reached(MIRRORED) > needed:
+    upright = trial.reached(np.eye(3))
+    needed = max(BETTER * upright, ENOUGH)
+    mirrored, down = trial.reached(MIRRORED), trial.reached(UPSIDE_DOWN)
+    if mirrored > max(needed, down):
         raise MirroredCloudError(
             "the clouds fit only when one is mirrored: an axis was swapped when it was written",
             hint="export the scan again with right-handed axes",
         )
-    if trial.reached(UPSIDE_DOWN) > needed:
+    if down > needed:
         raise UpDirectionError(
             "the clouds fit only when one is turned upside down",
             hint="give the direction that is up, such as --source-up -z",
         )
+    if upright < POOR:
+        _check_sides(surface_m, points_m, names, unit, needed)
+
+
+def _check_sides(
+    surface_m: Float64, points_m: Float64, names: tuple[str, str], unit: float, needed: float
+) -> None:
+    lying = _Trial(surface_m, points_m, unit)
     for axis, turn in ON_ITS_SIDE:
-        if trial.reached(turn) > needed:
-            raise UpDirectionError(
-                "the clouds fit only when one is laid on its side",
-                hint=f"give the direction that is up, such as --source-up y (seen: {axis})",
-            )
+        turned = _Trial(surface_m @ turn.T, points_m, unit)
+        for name, reached in (
+            (names[0], turned.reached(np.eye(3))),
+            (names[1], lying.reached(turn)),
+        ):
+            if reached > needed:
+                raise UpDirectionError(
+                    f"the clouds fit only when '{name}' is laid on its side: its {axis} is up",
+                    hint=f"say which axis is up, such as register --source-up {axis}",
+                )
 
 
 class _Trial:

@@ -17,7 +17,7 @@ __all__ = ["transform_from_pairs"]
 
 FEWEST = 3
 LINE_SHARE = 0.05
-SCALE_OFF = 0.1
+SCALE_OFF = 0.4  # of the logarithm: no two units are nearer
 MOST_OFF_M = 0.3
 
 

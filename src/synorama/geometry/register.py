@@ -110,9 +110,9 @@ def register(
     laid = _is_points(source, target)
     points, surface = (source, target) if laid else (target, source)
     trajectory = asked.source_trajectory_m if laid else asked.target_trajectory_m
-    task = _Task.of(points, given[surface.frame], trajectory, asked)
+    task = _Task.of(points, surface, given[surface.frame], trajectory, asked)
     found = task.found(_start(asked, laid), _yaw(asked, laid))
-    _check_standing(task, found, asked)
+    _check_standing(task, found, (surface.frame, points.frame))
     return judged(found, (points.frame, surface.frame), target.frame)
 
 
@@ -139,11 +139,10 @@ def _yaw(asked: RegistrationOptions, laid: bool) -> tuple[float, float] | None:
     return -asked.yaw_rad[0], asked.yaw_rad[1]
 
 
-def _check_standing(task: _Task, found: Found, asked: RegistrationOptions) -> None:
-    """Where the best is poor, look whether the cloud stands on its head or is mirrored."""
-    if found.clear or asked.init is not None:
-        return
-    check_alternatives(task.coarse.points_m, task.sparse_m, found.best.score, task.unit)
+def _check_standing(task: _Task, found: Found, names: tuple[str, str]) -> None:
+    """Where the best is not plain, look whether a cloud stands on its head or is mirrored."""
+    if not found.clear and found.start is None:
+        check_alternatives(task.coarse.points_m, task.sparse_m, names, task.unit)
 
 
 # --- the work --------------------------------------------------------------------------------
@@ -165,11 +164,14 @@ class _Task:
     def of(
         cls,
         points: PointCloud,
+        surface: PointCloud,
         surface_m: Float64,
         trajectory_m: Float64 | None,
         asked: RegistrationOptions,
     ) -> _Task:
         used = cleaned(points, trajectory_m)
+        if surface.sigma_m is not None:
+            surface_m = cleaned(surface).points_m
         check_cloud(PointCloud(points.frame, used.points_m))
         origins = np.floor(np.median(used.points_m, axis=0)), np.floor(np.median(surface_m, axis=0))
         seen = None if used.seen_from_m is None else used.seen_from_m - origins[0]
