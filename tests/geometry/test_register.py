@@ -213,6 +213,7 @@ def _ply(path: Path, points: Float64) -> Path:
 
 def test_the_command_writes_what_it_prints(pair: Pair, tmp_path: Path) -> None:
     scan = _ply(tmp_path / "scan.ply", pair.scan.points_m[:, [0, 2, 1]] * [1000, 1000, -1000])
+    assert pair.glasses.sigma_m is not None
     rows = np.column_stack(
         [pair.glasses.points_m, pair.glasses.extra["inv_dist_std"], pair.glasses.sigma_m]
     )
