@@ -13,10 +13,14 @@ from typer.testing import CliRunner
 
 from synorama.calibration.rig import keep_skew
 from synorama.calibration.skew import CameraSkew, calibrate_skew
+from synorama.capture import open_found
 from synorama.capture.config import load_rig
 from synorama.cli import app
 from synorama.errors import ConfigError, NoMediaError, NoSoundError, UsageError
+from synorama.pipeline import Workspace
+from synorama.pipeline.ingest import INGEST
 from synorama.sync.skew import SkewMeasurement
+from tests.devices import Scene
 from tests.sync.flashes import GAMMA, frame_times, lit_share, moments
 
 CODECS = {"mp4": ("libx264", "aac"), "mov": ("libx264", "aac"), "webm": ("libvpx", "libopus")}
@@ -179,3 +183,22 @@ def test_the_command_measures_prints_and_writes(tmp_path: Path) -> None:
     plain = CliRunner().invoke(app, ["calibrate", "--skew", str(film), "--no-progress"]).stdout
     assert "ms later than its picture" in plain
     assert isinstance(CliRunner().invoke(app, ["calibrate"]).exception, UsageError)
+
+
+def test_a_skew_in_the_rig_reaches_the_pictures_and_makes_the_session_stale(tmp_path: Path) -> None:
+    scene = Scene(tmp_path / "kitchen", seconds=4)
+    scene.gopro("front", chapters=1)
+    rig = tmp_path / "kitchen" / "rig.toml"
+    work = Workspace(scene.folder)
+    (plain,) = work.discovery.found
+    before = INGEST.inputs(work)
+    assert open_found(plain).videos[0].skew95_ns is None
+    recording = open_found(plain)
+    keep_skew(rig, skew(recording.serial))
+    again = Workspace(scene.folder)
+    (named,) = again.discovery.found
+    track = open_found(named).videos[0]
+    assert (track.skew_ns, track.skew95_ns) == (12_340_000, 1_500_000)
+    assert np.array_equal(track.times_ns, recording.videos[0].times_ns)
+    assert np.array_equal(track.moments_ns, track.times_ns + 12_340_000)
+    assert INGEST.inputs(again) != before

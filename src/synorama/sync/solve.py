@@ -388,7 +388,8 @@ class _Session:
                 "or a flash which of them is right"
             )
         elif clock.method == "sound" and _is_better(card, clock):
-            self.clocks[name] = _clock_by_card(name, card, f", {off_ms:.0f} ms from its sound")
+            taken = _clock_by_card(name, card, f", {off_ms:.0f} ms from its sound")
+            self.clocks[name] = replace(taken, p_match=clock.p_match)
 
     def _by_card(self, name: str, reason: str) -> None:
         """Take the card's word, or that of flashes, where there is nothing better."""
