@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from synorama.media.audio import MonoSound
 from synorama.sync import align
@@ -37,7 +38,7 @@ def test_likeness_does_not_grow_with_length() -> None:
     assert likeness(10, 25) == pytest.approx(likeness(20, 100))
 
 
-def song(seconds: float, seed: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def song(seconds: float, seed: int) -> NDArray[np.float64]:
     """Return notes that nobody plays twice, wide enough in frequency to be placed."""
     rng = np.random.default_rng(seed)
     out = np.zeros(int(seconds * RATE))
@@ -46,7 +47,7 @@ def song(seconds: float, seed: int) -> np.ndarray[tuple[int], np.dtype[np.float6
         hz = 220 * 2 ** (rng.integers(0, 24) / 12)
         tone = sum(np.sin(2 * np.pi * n * hz * t) / n for n in range(1, 12) if n * hz < 7000)
         out[k : k + len(t)] += rng.uniform(0.3, 1) * tone * np.exp(-6 * t)
-    return out / np.sqrt(np.mean(out**2))
+    return np.asarray(out / np.sqrt(np.mean(out**2)))
 
 
 def two_sessions(share: float) -> tuple[MonoSound, MonoSound]:

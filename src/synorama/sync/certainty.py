@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 SIGMA_FACTOR = 1.0
-"""By how much true errors exceed the formal ones: 95 % of them lie within 1.96 times the product."""
+"""95 % of true errors lie within 1.96 times the formal ones times this."""
 SIGMA_FLOOR_S = 15e-6
 """What codecs and microphones add, which two ideal sounds do not show."""
 

@@ -38,7 +38,7 @@ ECHO_WORDS = "an echo may put it up to 5 ms off"
 SCORE_NEEDED = 6.0  # minus log10 of the probability of chance
 SCORE_WITH_COARSE = 3.0  # where the whole recordings' envelopes agree besides
 COARSE_CLEAR = 9.0
-# The same notes in two songs agree as well as one sound does; their loudness does not (z of 3 to 4).
+# Notes of two songs may agree as well as one sound does; their loudness does not (z of 3 to 4).
 COARSE_LEAST = 5.0
 ONLY_NOTES = (
     "the same notes or tones sound in both, but loudness does not rise and fall together "
