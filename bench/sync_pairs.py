@@ -6,7 +6,8 @@ what an algorithm gets wrong is its own fault and not physics. All truth is that
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import pickle
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -37,6 +38,7 @@ BLOCK = 1024 * 45  # whole frames of AAC (1024) and of Opus (960)
 MOUTH_LEVEL, LISTENED_S = 0.13, 20
 SPARE_S = 30.0  # of the room's sound before and after the reference
 LOST_S = (0.04, 0.08, 1.3)
+PAIRS = "pairs.pkl"
 PEAK_RMS = 0.08  # of full scale, so that loud noise is not clipped
 
 
@@ -271,6 +273,19 @@ class Pair:
             lost += loss.samples / RATE_HZ
         return at
 
+    def common_s(self) -> tuple[float, float]:
+        """Return the first and last of the other's times that both files hold."""
+        from synorama.capture import open_recording
+
+        first, last = (
+            self.clock.inverse().apply(t or 0)
+            for r in (open_recording(self.reference),)
+            for t in (r.first_ns, r.last_ns)
+        )
+        own = open_recording(self.other)
+        lost_ns = sum(loss.samples for loss in self.losses) * NS_PER_S // RATE_HZ
+        return max(first, own.first_ns or 0) / 1e9, min(last - lost_ns, own.last_ns or 0) / 1e9
+
     def truth_s(self, t_s: Float64) -> Float64:
         """Return the reference's media time [s] at times of the other's."""
         own = t_s.copy()
@@ -491,6 +506,23 @@ def six_devices(folder: Path, seed: int, seconds: float = 150.0) -> list[Pair]:
         file = made.noisy(SoundFile(path), heard, at, rng.uniform(5, 20))
         made.recorders.append(Recorder(heard, at, seconds, (file,)))
     return made.finish()
+
+
+def kept(
+    place: Path, make: Callable[[Path, int, float], list[Pair]], seed: int, seconds: float
+) -> list[Pair]:
+    """Return a room's pairs, made only where they are not there yet."""
+    folder = place / f"{make.__name__}-{seed}-{seconds:.0f}"
+    if not (folder / PAIRS).is_file():
+        pairs = make(folder, seed, seconds)
+        (folder / PAIRS).write_bytes(pickle.dumps(pairs))
+    return load(folder)
+
+
+def load(folder: Path) -> list[Pair]:
+    """Return the pairs that were made there."""
+    pairs: list[Pair] = pickle.loads((folder / PAIRS).read_bytes())
+    return pairs
 
 
 def strangers(pairs: Sequence[Pair], others: Sequence[Pair]) -> Pair:

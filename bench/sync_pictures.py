@@ -1,12 +1,10 @@
 """Pictures of how sounds are aligned, for the documentation: a stack, and what is left over.
 
-Run from the repository's root: ``python -m bench.sync_pictures docs/explanation/pictures``. It
-needs matplotlib.
+``python -m bench.sync --pictures docs/explanation/pictures`` draws them; it needs matplotlib.
 """
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ from numpy.typing import NDArray
 from tests.sync.sounds import dropped, heard, room, speech
 
 from synorama.media.audio import MonoSound
+from synorama.records import RecordingClock
 from synorama.sync import align
 from synorama.sync.lines import Line
 from synorama.sync.windows import Windowing, correlate_windows
@@ -23,7 +22,7 @@ from synorama.sync.windows import Windowing, correlate_windows
 mpl.use("Agg")
 Float64 = NDArray[np.float64]
 SHOWN_MS = 8.0
-REVERB = 1.7
+REVERB = 1.7  # amplitude of the reverberation over that of the direct sound
 DROP_S, DROPPED_S = 330.0, 0.04
 
 
@@ -48,11 +47,11 @@ def wander_free(t: Float64) -> Float64:
     return t
 
 
-def stack(axes: Any, reference: MonoSound, other: MonoSound) -> None:
+def stack(axes: Any, sounds: tuple[MonoSound, MonoSound]) -> None:
     """Draw single windows, and their sum along the true line."""
     line = Line(float(wandering(np.array([60.0]))[0] - 60.0), 26e-6, 60.0)
     centres = np.linspace(20, 100, 90)
-    rows = correlate_windows(reference, other, line, centres, Windowing(1.5, 0.02))
+    rows = correlate_windows(*sounds, line, centres, Windowing(1.5, 0.02))
     lag_ms = (np.arange(rows.curves.shape[1]) - rows.half) / rows.rate_hz * 1e3
     shown = np.abs(lag_ms) < SHOWN_MS
     extent = (-SHOWN_MS, SHOWN_MS, float(centres[-1]), float(centres[0]))
@@ -73,42 +72,41 @@ def stack(axes: Any, reference: MonoSound, other: MonoSound) -> None:
     axes[1].set(xlabel="lag beside the line [ms]", ylabel="their mean")
 
 
-def residuals(axes: Any, reference: MonoSound, other: MonoSound) -> None:
+def residuals(axes: Any, sounds: tuple[MonoSound, MonoSound]) -> None:
     """Draw by how much the clock departs from a straight line, and what the windows leave over."""
-    found = align(reference, other)
+    found = align(*sounds)
     t = found.window_times_ns / 1e9
     truth = dropped(wandering, DROP_S, DROPPED_S)
-    line = 2.0 + t * (1 + 20e-6)
-    from synorama.records import RecordingClock
-
+    # The line, and what was lost: what is left is the wander.
+    line = 2.0 + (t + DROPPED_S * (t >= DROP_S)) * (1 + 20e-6)
     got = RecordingClock("b", found.maps, "sound", None).apply(found.window_times_ns) / 1e9
-    axes[0].plot(t, (truth(t) - line) * 1e3, "0.7", lw=4, label="true clock")
+    axes[0].plot(t, (truth(t) - line) * 1e3, "0.7", lw=5, label="true clock")
     axes[0].plot(t, (got - line) * 1e3, "k", lw=1, label="clock found")
     axes[0].set(ylabel="beside 20 ppm [ms]")
-    axes[0].legend(fontsize=8)
-    axes[0].set_title("A clock that wanders by 1 ms and loses 40 ms", fontsize=9)
+    axes[0].legend(fontsize=8, loc="lower center")
+    axes[0].set_title(
+        "A clock that wanders by 1 ms and loses 40 ms where the dashed line is", fontsize=9
+    )
+    for axis in axes:
+        axis.axvline(DROP_S, color="k", lw=0.8, ls="--")
     axes[1].plot(t, found.residuals_ns / 1e3, "k.", ms=3)
     axes[1].plot(t, (got - truth(t)) * 1e6, "r", lw=1, label="true error")
     axes[1].set(xlabel="time [s]", ylabel="left over [us]", ylim=(-100, 100))
     axes[1].legend(fontsize=8)
 
 
-def main() -> None:
+def draw(folder: Path) -> None:
     """Write both pictures."""
     import matplotlib.pyplot as plt
 
-    folder = Path(sys.argv[1])
     sounds = pair()
-    for name, draw, heights in (
+    for name, drawn, heights in (
         ("sync-stack.png", stack, (2, 1)),
         ("sync-residuals.png", residuals, (1, 1)),
     ):
         figure, axes = plt.subplots(
             2, 1, figsize=(6.4, 4.6), sharex=True, height_ratios=heights, layout="constrained"
         )
-        draw(axes, *sounds)
+        drawn(axes, sounds)
         figure.savefig(folder / name, dpi=90)
-
-
-if __name__ == "__main__":
-    main()
+        plt.close(figure)

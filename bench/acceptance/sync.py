@@ -7,6 +7,7 @@ devices every pair that was measured is corrupted in turn, by 40 to 500 ms.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +23,7 @@ from bench.sync_pairs import (
     five_minutes,
     formats,
     half_hour,
+    kept,
     six_devices,
     strangers,
 )
@@ -35,6 +37,7 @@ from synorama.sync.network import Hearing, Placement, place
 from synorama.sync.solve import read_sound
 from synorama.timebase import NS_PER_S, ClockMap
 
+ROOMS = "SYNORAMA_BENCH_ROOMS"
 BARS = (
     Bar("five_minutes_ms", "1: 5 min, SNR 30 to -10 dB, drift to 100 ppm; 6 pairs", "ms", 0.05),
     Bar("half_hour_ms", "2: 30 min, -100 ppm", "ms", 0.05),
@@ -57,10 +60,11 @@ BARS = (
 
 
 def measure(seed: int, folder: Path) -> Mapping[str, float]:
-    short = five_minutes(folder / "short", seed)
-    kinds = formats(folder / "formats", seed)
-    straight, lost, leap, wander = half_hour(folder / "long", seed)
-    six = six_devices(folder / "six", seed)
+    place = Path(os.environ.get(ROOMS, folder))
+    short = kept(place, five_minutes, seed, 300.0)
+    kinds = kept(place, formats, seed, 150.0)
+    straight, lost, leap, wander = kept(place, half_hour, seed, 1800.0)
+    six = kept(place, six_devices, seed, 150.0)
     losses = align(lost)
     return {
         "five_minutes_ms": max(align(p).worst_ms for p in short),

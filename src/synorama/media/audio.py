@@ -200,12 +200,15 @@ class _Mixer:
             self._weights = _mix(samples)
         if self._weights is None:
             return np.zeros(len(samples), np.float32)
+        if samples.shape[1] == 1:
+            return samples[:, 0]
         return np.asarray(samples @ self._weights, np.float32)
 
 
 def _finite(samples: Float32) -> Float32:
     """Return the samples with NaN and infinity as silence."""
-    if np.isfinite(samples.sum()):
+    flat = samples.ravel()
+    if np.isfinite(np.dot(flat, flat)):
         return samples
     return np.nan_to_num(samples, nan=0.0, posinf=0.0, neginf=0.0)
 
@@ -260,10 +263,11 @@ class _Staging:
         end = self._count + len(piece)
         if end > len(self._held):  # the track holds more than it told
             self._held = np.concatenate([self._held[: self._count], np.empty(end, np.float16)])
-        staged = self._held[self._count : end]
-        staged[:] = np.clip(piece * np.float32(STAGING), -65_000, 65_000)
-        self._power += float(np.sum(np.square(staged.astype(np.float32))))
-        self._loud += int(np.count_nonzero(staged))
+        scaled = piece * np.float32(STAGING)
+        np.clip(scaled, -65_000, 65_000, out=scaled)
+        self._held[self._count : end] = scaled
+        self._power += float(np.dot(scaled, scaled))
+        self._loud += int(np.count_nonzero(scaled))
         self._count = end
 
     @property
@@ -276,7 +280,8 @@ class _Staging:
         out = self._held[: self._count].view(np.int16)
         for first in range(0, self._count, FEED):
             here = slice(first, min(first + FEED, self._count))
-            loud = self._held[here].astype(np.float32) * np.float32(gain)
-            out[here] = np.clip(np.rint(loud), -32_767, 32_767).astype(np.int16)
+            loud = self._held[here].astype(np.float32)
+            loud *= np.float32(gain)
+            out[here] = np.clip(np.rint(loud, out=loud), -32_767, 32_767, out=loud)
         out.setflags(write=False)
         return out

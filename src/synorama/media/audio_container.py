@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -36,9 +36,8 @@ length of its frames with the sound, and of ADPCM and others FFmpeg guesses the 
 PLANAR = {"u8p": "u1", "s16p": "i2", "s32p": "i4", "s64p": "i8", "fltp": "f4", "dblp": "f8"}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SoundFrame:
-    """One decoded frame.
+class SoundFrame(NamedTuple):
+    """One decoded frame; a tuple, as there are ten thousand in four minutes.
 
     Parameters
     ----------
@@ -254,22 +253,22 @@ def _decode(decoder: Any, packet: Any) -> list[Any] | None:
 
 @dataclass(frozen=True, slots=True)
 class _Base:
-    """A stream's time base, looked up once: frames come by the ten thousand."""
+    """A stream's time base, looked up once: frames come by the ten thousand.
+
+    ``exact``: it resolves single samples.
+    """
 
     num: int
     den: int
     rate: int
     channels: int
+    exact: bool
 
     @classmethod
     def of(cls, stream: Any) -> _Base:
-        base = stream.time_base
-        return cls(base.numerator, base.denominator, stream.rate, stream.channels)
-
-    @property
-    def exact(self) -> bool:
-        """Whether it resolves single samples."""
-        return (self.den // self.num) % self.rate == 0
+        num, den = stream.time_base.numerator, stream.time_base.denominator
+        exact = (den // num) % stream.rate == 0
+        return cls(num, den, stream.rate, stream.channels, exact)
 
     def ns(self, ticks: int | None) -> int | None:
         """Return ticks as ns, rounded once."""
@@ -302,12 +301,19 @@ def _rows(frame: Any) -> NDArray[Any]:
     if not frame.format.is_planar:
         packed: NDArray[Any] = frame.to_ndarray().reshape(-1, channels).T
         return packed
-    kind = PLANAR[frame.format.name]
-    return np.stack([np.frombuffer(p, kind, frame.samples) for p in frame.planes[:channels]])
+    kind, count = PLANAR[frame.format.name], frame.samples
+    return np.stack([np.frombuffer(p, kind, count) for p in _planes(frame)])
+
+
+def _planes(frame: Any) -> Any:
+    return frame.planes[: frame.layout.nb_channels]
 
 
 def to_float(frame: Any) -> Float32:
     """Return a decoded frame as ``(n, channels)`` float32, full scale 1."""
+    if frame.format.name == "fltp":  # AAC, Opus, Vorbis: as it is, and without a copy if mono
+        planes = [np.frombuffer(p, np.float32, frame.samples) for p in _planes(frame)]
+        return planes[0][:, np.newaxis] if len(planes) == 1 else np.stack(planes, axis=1)
     rows = _rows(frame)
     if rows.dtype.kind == "u":
         rows = (rows.astype(np.float32) - 128.0) / 128.0

@@ -72,10 +72,14 @@ class _Chunk:
 
 def search(reference: Features, other: Features) -> Coarse:
     """Return where the other recording may lie in the reference."""
-    chunks = tuple(_correlate(reference, other))
-    peaks = _chunk_peaks(chunks, reference)
-    whole = _whole_peaks(chunks, reference, other)
-    return Coarse(tuple(_merge(whole, peaks)), peaks)
+    sums = _Sums(reference.count, other.count)
+    peaks: list[ChunkPeak] = []
+    for chunk in _correlate(reference, other):  # none is kept: half an hour has thirty
+        peaks += _chunk_peaks(chunk, reference)
+        sums.add(chunk)
+    whole = list(sums.peaks(other.rate_hz))
+    whole.sort(key=lambda c: -c.z)
+    return Coarse(tuple(_merge(whole, peaks)), tuple(peaks))
 
 
 def _correlate(reference: Features, other: Features) -> Iterator[_Chunk]:
@@ -85,34 +89,45 @@ def _correlate(reference: Features, other: Features) -> Iterator[_Chunk]:
     pieces = max(1, round(other.count / chunk))
     chunk = -(-other.count // pieces)
     n = next_fast_len(reference.count + chunk, real=True)
-    spectrum = rfft(reference.values, n, axis=1)
+    spectrum = np.array([rfft(band.astype(np.float32), n) for band in reference.values])
     for start in range(0, other.count, chunk):
-        part = other.values[:, start : start + chunk]
+        part = other.values[:, start : start + chunk].astype(np.float32)
         length = part.shape[1]
         if length < 8:
             continue
-        curve = irfft((spectrum * np.conj(rfft(part, n, axis=1))).sum(axis=0), n)
+        cross = np.zeros(spectrum.shape[1], np.complex64)
+        for band, values in zip(spectrum, part, strict=True):  # one by one, to save memory
+            cross += band * np.conj(rfft(values, n))
+        curve = irfft(cross, n)
         curve = np.concatenate([curve[n - (length - 1) :], curve[: reference.count]])
         yield _Chunk(start, length, curve.astype(np.float32))
 
 
-def _whole_peaks(chunks: Sequence[_Chunk], reference: Features, other: Features) -> list[Candidate]:
-    """Return the distinct peaks of all chunks together, over all drifts."""
-    rate, middle = other.rate_hz, other.count / 2
-    lags = np.arange(-(other.count - 1), reference.count)
-    overlap = np.minimum(lags + other.count, reference.count) - np.maximum(lags, 0)
-    scale = np.sqrt(np.maximum(overlap, LEAST_OVERLAP_S * rate))
-    found: list[Candidate] = []
-    for drift in DRIFTS:
-        total = np.zeros(len(lags), np.float32)
-        for c in chunks:
-            shift = round(drift * (c.start + c.length / 2 - middle))
-            _add(total, c.curve, other.count - c.length - c.start - shift)
-        z = _robust_z(total / scale)
-        for k in _peaks(z, PEAKS):
-            line = Line(float(lags[k]) / rate, drift, middle / rate)
-            found.append(Candidate(line, float(z[k])))
-    return sorted(found, key=lambda c: -c.z)
+class _Sums:
+    """The correlations of all chunks, added up for every drift."""
+
+    def __init__(self, reference_count: int, other_count: int) -> None:
+        self._counts = reference_count, other_count
+        self._totals = np.zeros((len(DRIFTS), reference_count + other_count - 1), np.float32)
+
+    def add(self, chunk: _Chunk) -> None:
+        """Add a chunk where it lies."""
+        other = self._counts[1]
+        for total, drift in zip(self._totals, DRIFTS, strict=True):
+            shift = round(drift * (chunk.start + chunk.length / 2 - other / 2))
+            _add(total, chunk.curve, other - chunk.length - chunk.start - shift)
+
+    def peaks(self, rate_hz: float) -> Iterator[Candidate]:
+        """Yield the distinct peaks over all drifts."""
+        reference, other = self._counts
+        lags = np.arange(-(other - 1), reference)
+        overlap = np.minimum(lags + other, reference) - np.maximum(lags, 0)
+        scale = np.sqrt(np.maximum(overlap, LEAST_OVERLAP_S * rate_hz)).astype(np.float32)
+        for total, drift in zip(self._totals, DRIFTS, strict=True):
+            z = _robust_z(total / scale)
+            for k in _peaks(z, PEAKS):
+                line = Line(float(lags[k]) / rate_hz, drift, other / 2 / rate_hz)
+                yield Candidate(line, float(z[k]))
 
 
 def _add(total: Float32, curve: Float32, at: int) -> None:
@@ -121,20 +136,17 @@ def _add(total: Float32, curve: Float32, at: int) -> None:
         total[lo:hi] += curve[lo - at : hi - at]
 
 
-def _chunk_peaks(chunks: Sequence[_Chunk], reference: Features) -> tuple[ChunkPeak, ...]:
+def _chunk_peaks(chunk: _Chunk, reference: Features) -> list[ChunkPeak]:
     rate = reference.rate_hz
-    out: list[ChunkPeak] = []
-    for c in chunks:
-        start = np.arange(-(c.length - 1), reference.count)
-        overlap = np.minimum(start + c.length, reference.count) - np.maximum(start, 0)
-        z = c.curve / np.sqrt(np.maximum(overlap, 3 * rate))
-        z /= 1.4826 * np.median(np.abs(z)) + 1e-9
-        centre = (c.start + c.length / 2) / rate
-        out += [
-            ChunkPeak(centre, float(start[k] - c.start) / rate, float(z[k]))
-            for k in _peaks(z, CHUNK_PEAKS)
-        ]
-    return tuple(out)
+    start = np.arange(-(chunk.length - 1), reference.count)
+    overlap = np.minimum(start + chunk.length, reference.count) - np.maximum(start, 0)
+    z = chunk.curve / np.sqrt(np.maximum(overlap, 3 * rate))
+    z /= 1.4826 * np.median(np.abs(z)) + 1e-9
+    centre = (chunk.start + chunk.length / 2) / rate
+    return [
+        ChunkPeak(centre, float(start[k] - chunk.start) / rate, float(z[k]))
+        for k in _peaks(z, CHUNK_PEAKS)
+    ]
 
 
 def _merge(whole: Sequence[Candidate], chunks: Sequence[ChunkPeak]) -> list[Candidate]:

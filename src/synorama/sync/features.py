@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from synorama.media.audio import MonoSound
 
+    Float16 = NDArray[np.float16]
     Float32 = NDArray[np.float32]
 
 __all__ = ["Features", "band_features"]
@@ -24,14 +25,14 @@ LOW_HZ, HIGH_HZ = 200.0, 7200.0
 MEAN_S = 1.0  # loudness is judged against its surroundings
 CLIP = 3.0
 FLOOR = np.float32(1e3)  # energy of rounding to int16
-BATCH = 2048
+BATCH = 512
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Features:
-    """Standardised log energies, ``(BANDS, frames)`` float32, and frames per second."""
+    """Standardised log energies, ``(BANDS, frames)``, and frames per second."""
 
-    values: Float32
+    values: Float16
     rate_hz: float
 
     @property
@@ -45,26 +46,29 @@ def band_features(sound: MonoSound) -> Features:
     from scipy.ndimage import uniform_filter1d
 
     rate = sound.rate_hz / HOP
-    energy = _band_energies(sound.samples, sound.rate_hz)
-    log = np.log(energy + FLOOR)
-    log -= uniform_filter1d(log, int(MEAN_S * rate) | 1, axis=0, mode="nearest")
-    log /= log.std(axis=0) + np.float32(1e-6)
-    np.clip(log, -CLIP, CLIP, out=log)
-    return Features(np.ascontiguousarray(log.T), rate)
+    energies = _band_energies(sound.samples, sound.rate_hz)
+    values = np.empty(energies.shape, np.float16)
+    for band, out in zip(energies, values, strict=True):  # one by one, to save memory
+        band += FLOOR
+        np.log(band, out=band)
+        band -= uniform_filter1d(band, int(MEAN_S * rate) | 1, mode="nearest")
+        band /= band.std() + np.float32(1e-6)
+        out[:] = np.clip(band, -CLIP, CLIP, out=band)
+    return Features(values, rate)
 
 
 def _band_energies(samples: NDArray[np.int16], rate_hz: int) -> Float32:
     from scipy.fft import rfft
 
     frames = max(0, (len(samples) - FRAME) // HOP + 1)
-    out = np.empty((frames, BANDS), np.float32)
+    out = np.empty((BANDS, frames), np.float32)
     window = np.hanning(FRAME).astype(np.float32)
     weights = _mel_weights(rate_hz)
     for start in range(0, frames, BATCH):
         count = min(BATCH, frames - start)
         part = samples[start * HOP : (start + count - 1) * HOP + FRAME].astype(np.float32)
         spectra = rfft(np.lib.stride_tricks.sliding_window_view(part, FRAME)[::HOP] * window)
-        out[start : start + count] = (spectra.real**2 + spectra.imag**2) @ weights
+        out[:, start : start + count] = ((spectra.real**2 + spectra.imag**2) @ weights).T
     return out
 
 
