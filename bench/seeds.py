@@ -175,6 +175,7 @@ def report(rows: list[dict[str, Any]], command: str) -> str:
     twice = [row["same_bytes"] for row in rows if "same_bytes" in row]
     faults = Counter(f for row in rows for f in row["fault"])
     met = Counter(d for row in rows for d in row["devices"])
+    simulators = Counter(row["simulator"] for row in rows)
     low, high = (100 * share for share in wilson(sound, len(rows)))
     lines = [
         ["written, and read as the truth tells", f"{sound} of {len(rows)}",
@@ -183,11 +184,11 @@ def report(rows: list[dict[str, Any]], command: str) -> str:
         ["rooms", _counted(Counter(row["room"] for row in rows)), ""],
         ["devices", _counted(met), ""],
         ["faults", _counted(faults), ""],
-        ["simulators, by the digest of their sources", _counted(Counter(row["simulator"] for row in rows)), ""],
+        ["simulator, by the digest of its sources", _counted(simulators), ""],
     ]  # fmt: skip
     wrong = [f"- seed {row['seed']}: {text}" for row in rows for text in row["wrong"]]
     made = f"Small sessions of {SECONDS:g} s. Made by `{command}`. {machine()}."
-    return "\n".join(["# A hundred seeds", "", made, "", table(["what", "", ""], lines), *wrong])
+    return "\n".join([f"# {len(rows)} seeds", "", made, "", table(["what", "", ""], lines), *wrong])
 
 
 def _counted(counts: Counter[str]) -> str:
