@@ -85,7 +85,7 @@ class _Search:
 
 
 KNOWN = _Search(2.5e-4, 21, 12, 12, 5e-4, 0.5)
-UNKNOWN = _Search(5e-4, 11, 60, 20, 1e-3, 1.0)
+UNKNOWN = _Search(5e-4, 11, 60, 20, 1e-3, 1.8)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
