@@ -33,6 +33,7 @@ FRAME_PX = 704
 MASK_PX = 8  # steps of the mask of what a lens draws
 CELL_RAD = 0.006  # of a z-buffer: scans of rooms have points closer than that
 PANORAMA_CELLS = 1024
+FILLED, COARSER = 0.6, 3  # share of the cells that must meet a point; how often they are doubled
 
 NEIGHBOURS = 6  # frames with which each is compared
 SEEN_APART_RAD = np.deg2rad(2.5)  # least angle at a landmark between two rays to it
@@ -102,10 +103,22 @@ def from_cloud(pictures: Sequence[PosedPicture], cloud_m: Float64) -> tuple[Land
     """
     views: list[LandmarkView] = []
     for picture in pictures:
-        buffer = zbuffer(_coarse(picture.lens), cloud_m, np.asarray(np.linalg.inv(picture.pose)))
+        buffer = _filled(picture, cloud_m)
         parts = tiles(resized(picture, VIEW_PX) if _is_flat(picture) else picture)
         views.extend(_lifted_view(tile, picture.pose, buffer) for tile in parts)
     return tuple(view for view in views if len(view.features) > 1)
+
+
+def _filled(picture: PosedPicture, cloud_m: Float64) -> ZBuffer:
+    """Return a z-buffer as fine as the cloud fills it."""
+    lens, local = _coarse(picture.lens), np.asarray(np.linalg.inv(picture.pose))
+    buffer = zbuffer(lens, cloud_m, local)
+    for _ in range(COARSER):
+        if (buffer.nearest >= 0).mean() >= FILLED:
+            break
+        lens = lens.resized(0.5)
+        buffer = zbuffer(lens, cloud_m, local)
+    return buffer
 
 
 def _is_flat(picture: PosedPicture) -> bool:

@@ -12,13 +12,14 @@ import numpy as np
 
 from synorama.errors import SynoramaError
 from synorama.geometry.cameras import CameraPictures, LocatedCamera, locate_camera, usual_lens
-from synorama.geometry.landmarks import LandmarkView, from_motion, moved
+from synorama.geometry.landmarks import LandmarkView, from_cloud, from_motion, moved
 from synorama.geometry.lenses import Lens, lens_of_aria
-from synorama.geometry.localize import Localization
+from synorama.geometry.localize import Localization, locate_scan
 from synorama.geometry.views import PosedPicture, spread_frames
 from synorama.media.video import VideoDecoder
 from synorama.records import (
     CameraPose,
+    PointCloud,
     Recording,
     RegistrationResult,
     SampleTrack,
@@ -36,6 +37,7 @@ __all__ = [
     "agreed",
     "camera_pictures",
     "glasses_frames",
+    "improved",
     "place_cameras",
     "read_scan_pictures",
 ]
@@ -177,6 +179,49 @@ def _between(one: RigidTransform, two: RigidTransform) -> tuple[float, float]:
 
 def _with(result: RegistrationResult, status: Any, reason: str) -> RegistrationResult:
     return replace(result, status=status, reason=reason, method="shape and pictures")
+
+
+def improved(
+    recordings: Sequence[Recording],
+    world: str,
+    scans: Mapping[str, tuple[Path, PointCloud]],
+    results: Mapping[str, RegistrationResult],
+    lenses: Mapping[str, Lens] | None = None,
+) -> tuple[dict[str, RegistrationResult], dict[str, CameraPose], list[str]]:
+    """Return scans whose place pictures confirm, refuse or give, and the cameras of the room.
+
+    Parameters
+    ----------
+    recordings
+        Of the session.
+    world
+        Id of the glasses whose world frame is the session's.
+    scans
+        File and points of each scan.
+    results
+        Where each lies by its shape.
+    lenses
+        Calibrated lenses by serial number.
+
+    Returns
+    -------
+    Results by scan, poses of cameras by recording, and words for the operator.
+    """
+    wearer = next(r for r in recordings if r.id == world)
+    frames = glasses_frames(wearer)
+    placed, views, notes = dict(results), {}, list[str]()
+    for name, (path, cloud) in scans.items():
+        pictures, left_out = read_scan_pictures(path)
+        notes += left_out
+        if not pictures or not frames:
+            continue
+        views[name] = from_cloud(pictures, cloud.points_m)
+        found = locate_scan(frames, views[name], world="world", scan=name)
+        placed[name] = agreed(results[name], found)
+    cameras = [r for r in recordings if r.device != "aria"]
+    sure = [(views[name], placed[name]) for name in views]
+    located = place_cameras(cameras, frames, sure, lenses)
+    return placed, {name: one.pose for name, one in located.items()}, notes
 
 
 # --- cameras of the room ---------------------------------------------------------------------
