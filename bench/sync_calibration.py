@@ -35,7 +35,7 @@ Row = Mapping[str, float]
 
 MOMENTS = 21
 Z95 = 1.96
-RIDGE = 0.02  # keeps weights finite where the two kinds do not overlap
+RIDGE = 0.005  # keeps weights finite where the two kinds do not overlap
 P_BINS = (0.0, 0.02, 0.1, 0.3, 0.7, 0.9, 0.98, 1.0)
 OVERLAPS_S = (0, 10, 20, 60, 700)
 SCORES = (3, 10, 20, 40, 500)
