@@ -159,6 +159,14 @@ def test_two_servers(session: list[Recording]) -> None:
     assert sorted(c.method for c in result.clocks.values()) == ["reference", "sound"]
 
 
+def test_glasses_that_nobody_synchronized(session: list[Recording]) -> None:
+    _, client, server, _ = session
+    none: dict[str, Any] = {"sync_role": None, "shared_session_id": None, "time_mappings": ()}
+    result = synchronize([with_facts(server, **none), with_facts(client, **none)])
+    assert sorted(c.method for c in result.clocks.values()) == ["reference", "sound"]
+    assert any("no hardware time" in w and "placed by sound" in w for w in result.warnings)
+
+
 def test_client_whose_server_is_missing(session: list[Recording]) -> None:
     camera, client, _, _ = session
     result = synchronize([camera, client])
