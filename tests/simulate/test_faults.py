@@ -144,6 +144,13 @@ def test_a_restarted_camera_gives_two_recordings(tmp_path: Path) -> None:
     assert all(line.held for line in clocks)
 
 
+def test_a_camera_that_was_restarted_for_a_moment_has_no_empty_chapter(tmp_path: Path) -> None:
+    written = made(tmp_path / "x", "restarted-device", seconds=6.0, devices=("gopro-rear",))
+    takes = [open_found(one) for one in discover(written.folder).found]
+    told = [r["tracks"]["video"]["count"] for r in written.truth["recordings"]]
+    assert sorted(take.videos[0].count for take in takes) == sorted(told)
+
+
 # --- sound -----------------------------------------------------------------------------------
 
 

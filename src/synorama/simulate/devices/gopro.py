@@ -99,9 +99,10 @@ class GoPro:
 
     @property
     def cuts(self) -> list[int]:
-        """The frames with which chapters begin."""
+        """The frames with which chapters begin; a short recording has fewer than asked for."""
         payloads = self.frames // FRAMES_A_PAYLOAD
-        return [k * payloads // self.chapters * FRAMES_A_PAYLOAD for k in range(self.chapters)]
+        chapters = max(1, min(self.chapters, payloads))
+        return [k * payloads // chapters * FRAMES_A_PAYLOAD for k in range(chapters)]
 
     def random(self, part: str) -> np.random.Generator:
         """Return the random numbers of one part of this camera."""
@@ -137,7 +138,7 @@ def write_gopro(
         What it sees; something that moves across a texture by default.
     """
     with _Encoders(camera) as encoders:
-        paths = tuple(folder / camera.file_name(k) for k in range(camera.chapters))
+        paths = tuple(folder / camera.file_name(k) for k in range(len(camera.cuts)))
         chapters = [_Chapter(p, k, camera, encoders) for k, p in enumerate(paths)]
         starts = np.array(camera.cuts)
         for packet in _interleaved(camera, sound, _film(camera, shots), encoders):
