@@ -91,3 +91,18 @@ def test_a_stranger_does_not_belong() -> None:
     assert evidence.p_match is not None
     assert evidence.p_match < 0.1
     assert evidence.coarse_z is not None
+
+
+@pytest.mark.parametrize("stay_s", [4, 15])
+def test_a_walk_is_no_clock(stay_s: float) -> None:
+    """Lags that run by 350 ppm in steps are of somebody who walks: no device is so far off."""
+    talk = speech(70, 9)
+
+    def walked(t: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(3.0 + t + 350e-6 * np.round(t / stay_s) * stay_s)
+
+    evidence = align(
+        heard(room(talk, 2), affine(0), 65, name="a", seed=1),
+        heard(room(talk, 3), walked, 60, name="b", seed=2),
+    )
+    assert not evidence.accepted or abs(evidence.drift_ppm or 0.0) < 100.1
