@@ -54,7 +54,7 @@ LIKELY = 3.84
 PHASES = 12  # of a frame's interval: onsets in the same one say the same
 SOUND_HALF_NS = 500_000  # of an onset
 IN_STEP = 0.04  # of a frame: flashes that all fall so close to the same moment of the frames
-LEAST_EVENTS = 2
+LEAST_EVENTS = 3
 LEAST_STEADY = 3
 SAME_SHARE = 0.7  # of the events must agree
 ODD_MISFIT = 0.08  # of an event
@@ -114,7 +114,7 @@ def measure_skew(
     window = min(SEARCH_NS, int(0.45 * np.diff(heard).min()))
     inside = (heard > times_ns[0] + window) & (heard < times_ns[-1] - window)
     heard = heard[inside]
-    _check_count(len(heard), "sharp sound that the pictures reach beyond", path)
+    _check_count(len(heard), "sharp sound within the pictures", path)
     flash = _flashes(times_ns, brightness, heard, window)
     if flash is not None:
         return _by_flash(times_ns, flash, heard, window, path)
@@ -132,9 +132,9 @@ def measure_skew(
 def _check_count(count: int, what: str, path: str) -> None:
     if count >= LEAST_EVENTS:
         return
-    found = f"there is only one {what}" if count else f"there is no {what}"
+    found = ("there is no {}", "there is only one {}", "there are only two {}s")[count].format(what)
     raise SkewRefusedError(
-        f"{found}, and one event cannot tell how far it may be trusted",
+        f"{found}, and fewer than three events cannot tell how far they may be trusted",
         path=path,
         hint="film ten flashes with beeps, or ten claps, a second or so apart, not in step",
     )
@@ -248,13 +248,13 @@ def _by_flash(
 ) -> SkewMeasurement:
     steps = [(t, _step(light, _near(times_ns, int(t), window))) for t in heard]
     found = [(int(t), s[0], s[1]) for t, s in steps if s is not None]
-    _check_count(len(found), "sound with a flash", path)
+    _check_count(len(found), "sharp sound with a flash", path)
     since = np.array([times_ns[low : low + 2 * SIDE] - t for t, low, _ in found], np.float64)
     share = np.array([s for _, _, s in found])
     frame = float(np.median(np.diff(times_ns)))
     rough = np.array([x[s >= 0.5][0] for x, s in zip(since, share, strict=True)])
     keep = np.abs(rough - np.median(rough)) < 1.1 * frame
-    _check_agree(keep, rough, path)
+    _check_agree(keep, rough, len(heard), path)
     since, share = since[keep], share[keep]
     dropped = len(heard) - int(keep.sum())
     first = np.array([x[s > 0.1][0] for x, s in zip(since, share, strict=True)])
@@ -267,8 +267,9 @@ def _by_flash(
     return SkewMeasurement(round(skew), half + SOUND_HALF_NS, "flash", int(good.sum()), dropped)
 
 
-def _check_agree(keep: NDArray[np.bool_], rough_ns: Float64, path: str) -> None:
-    if keep.sum() >= max(LEAST_EVENTS, SAME_SHARE * len(keep)):
+def _check_agree(keep: NDArray[np.bool_], rough_ns: Float64, heard: int, path: str) -> None:
+    """Refuse where most sounds do not have their flash at the same distance: it is chance then."""
+    if keep.sum() >= max(LEAST_EVENTS, SAME_SHARE * heard):
         return
     told = ", ".join(f"{-t / 1e6:+.0f}" for t in rough_ns[:6])
     raise SkewRefusedError(
@@ -373,7 +374,7 @@ def _by_clap(times_ns: Int64, stops_ns: list[float], heard: Int64, path: str) ->
     off = off[np.isfinite(off)]
     frame = float(np.median(np.diff(times_ns)))
     keep = np.abs(off - np.median(off)) < 2 * frame
-    _check_agree(keep, off, path)
+    _check_agree(keep, off, len(heard), path)
     good = off[keep]
     sigma = max(float(np.std(good, ddof=1)), frame / 2) / float(np.sqrt(len(good)))
     half = Z95 * sigma + frame / 4 + SOUND_HALF_NS
