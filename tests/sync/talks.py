@@ -92,7 +92,7 @@ class Scene:
         return out
 
 
-def heard(scene: Scene = Scene()) -> Heard:
+def heard(scene: Scene) -> Heard:
     """Return what the camera heard, with a rough clock."""
     talks = scene.talks()
     glasses = [_talker(scene, talks, who) for who in (0, 1)]

@@ -60,7 +60,7 @@ def test_a_known_position_gives_the_clock(off_m: float, bar_ms: float) -> None:
 
 
 def test_an_unknown_position_is_found_and_no_sub_millisecond_claim_is_made() -> None:
-    scene = Scene(seed=2)
+    scene = Scene(seed=30)
     found = refine_camera(talks.heard(scene), None)
     assert np.linalg.norm(found.position_m[:2] - CAMERA_M[:2]) < 0.1
     assert check_holds(scene, found) >= 1.0
@@ -186,8 +186,9 @@ def test_own_speech_is_told_whatever_the_gains(
 ) -> None:
     scene = Scene(seed=13, gains=gains, speakers=speakers, seconds=30.0)
     speech = own_speech(talks.talkers(scene))
+    told = scene.talks()
     said = [
-        next((t.who for t in scene.talks() if t.at_s - 0.1 <= s <= t.end_s + 0.1), None)
+        next((t.who for t in told if t.at_s - 0.1 <= s <= t.end_s + 0.1), None)
         for s in (speech.first_ns - talks.START_NS) / 1e9 + 0.125
     ]
     assert speech.count > 60

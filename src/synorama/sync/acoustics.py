@@ -369,7 +369,7 @@ class _Task:
         refined = RecordingClock(
             self.clock.recording,
             maps,
-            self.clock.method,
+            "sound",
             interval_ms,
             self.clock.p_match,
             max(m.residual_rms_ns for m in maps),
