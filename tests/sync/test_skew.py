@@ -135,3 +135,13 @@ def test_onsets_are_found_to_half_a_millisecond_in_noise() -> None:
     found = onsets(beeps(at_s, float(at_s[-1]) + 1, rng)) / 1e9
     assert len(found) == 20
     assert np.abs(found - at_s).max() < 0.0005
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_flashes_that_have_nothing_to_do_with_the_sounds_are_refused(seed: int) -> None:
+    rng = np.random.default_rng(1000 + seed)
+    at_s = moments(8, rng)
+    seconds = float(at_s[-1]) + 1.5
+    others = np.sort(rng.uniform(1, seconds - 1, 8))
+    times = frame_times(30, seconds)
+    assert refused(filmed(lit_share(times, others, 0.015), rng), beeps(at_s, seconds, rng))
