@@ -63,7 +63,7 @@ Z95 = 1.96
 SIGMA_FACTOR = 2.5  # against truth the formal error is too small: see the reliability table
 FLOOR_MS = 0.03
 UNKNOWN_MOST_MS = 1.2  # beyond, a wrong solution is as likely as the right one
-UNKNOWN_FLOOR_MS = 2.0  # nobody measured where the camera stands: nothing below is claimed
+UNKNOWN_FLOOR_MS = 3.0  # nobody measured where the camera stands: nothing below is claimed
 RATE_SIGMA_PPM = 1.0
 
 
