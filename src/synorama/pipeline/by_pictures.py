@@ -30,6 +30,8 @@ from synorama.transform import RigidTransform
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from synorama.capture.config import Rig
+
     Float64 = NDArray[np.float64]
     Int64 = NDArray[np.int64]
 
@@ -38,6 +40,7 @@ __all__ = [
     "camera_pictures",
     "glasses_frames",
     "improved",
+    "known_lenses",
     "place_cameras",
     "read_scan_pictures",
 ]
@@ -222,6 +225,15 @@ def improved(
     sure = [(views[name], placed[name]) for name in views]
     located = place_cameras(cameras, frames, sure, lenses)
     return placed, {name: one.pose for name, one in located.items()}, notes
+
+
+def known_lenses(rig: Rig) -> dict[str, Lens]:
+    """Return the lenses by serial number that a lab has measured."""
+    found = {}
+    for device in rig.devices:
+        if (told := device.intrinsics) is not None:
+            found[device.serial] = Lens(told.model, told.width, told.height, np.array(told.params))
+    return found
 
 
 # --- cameras of the room ---------------------------------------------------------------------
