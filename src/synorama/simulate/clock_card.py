@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -122,7 +122,7 @@ def paste(
     import cv2
 
     left, top, width, height = _around(homography, camera)
-    out = picture.copy()
+    out: Picture = picture.copy()
     within = (slice(top, top + height), slice(left, left + width))
     shift = np.array([[1, 0, -left], [0, 1, -top], [0, 0, 1.0]])
     still = partial(_seen_still, homography=shift @ homography, size=(width, height))
@@ -200,8 +200,9 @@ def _box(out: Float64, value: float, left: float, top: float, width: float, heig
 def _modules(text: str) -> Float64:
     import cv2
 
-    asked = cv2.QRCodeEncoder_Params()
-    asked.version, asked.mode = 1, cv2.QRCodeEncoder_MODE_NUMERIC
-    asked.correction_level = cv2.QRCodeEncoder_CORRECT_LEVEL_H
-    drawn = cv2.QRCodeEncoder_create(asked).encode(text)
+    library: Any = cv2  # whose type stubs name these otherwise
+    asked = library.QRCodeEncoder_Params()
+    asked.version, asked.mode = 1, library.QRCodeEncoder_MODE_NUMERIC
+    asked.correction_level = library.QRCodeEncoder_CORRECT_LEVEL_H
+    drawn = library.QRCodeEncoder_create(asked).encode(text)
     return np.asarray(drawn[2:-2, 2:-2] > 127, np.float64)  # it comes with a margin of two
