@@ -64,15 +64,20 @@ def main() -> int:
     if not asked.noted:
         bench.run(cases, asked.repeat)
     _cost(report, bench.noted(), next(c for c in cases if c.room == "half_hour"))
-    told = [a for c in cases for a in bench.noted() if a.case == c.name and a.turn == 0]
-    rows = [_row(next(c for c in cases if c.name == a.case), a) for a in told]
+    told = [a for c in cases for a in bench.noted() if (a.case, a.turn) == (c.name, 0)]
+    rows = [_row(next(c for c in cases if c.name == a.case), a) for a in told if a.program != FLOOR]
     report.note(f"Errors, seed {asked.seed}", HEAD, rows)
     if asked.write:
-        write_result("sync_peers", report.text(f"python -m bench.sync --seed {asked.seed} --write"))
+        write_result(
+            "sync_peers",
+            report.text(
+                f"python -m bench.sync --seed {asked.seed} --write; rows not listed were not run"
+            ),
+        )
     return report.exit_code
 
 
-HEAD = ["case", "program", "start / middle / end [ms]", "worst [ms]", "CPU s", "peak MB"]
+HEAD = ["case", "program", "start / middle / end [ms]", "worst [ms]", "CPU s", "peak MB", "sources"]
 
 
 def _arguments() -> argparse.Namespace:
@@ -202,7 +207,7 @@ def _align(case: Case) -> Usage:
 
 def _row(case: Case, answer: Answer) -> list[str]:
     head = [answer.case, answer.program]
-    cost = [f"{answer.cpu_s:.1f}", f"{answer.peak_mb:.0f}"]
+    cost = [f"{answer.cpu_s:.1f}", f"{answer.peak_mb:.0f}", answer.sources or "-"]
     if answer.refused:
         return [*head, f"refused: {answer.refused}", "-", *cost]
     if not case.room:
