@@ -66,13 +66,13 @@ def main() -> int:
     _cost(report, bench.noted(), next(c for c in cases if c.room == "half_hour"))
     told = [a for c in cases for a in bench.noted() if (a.case, a.turn) == (c.name, 0)]
     rows = [_row(next(c for c in cases if c.name == a.case), a) for a in told if a.program != FLOOR]
-    report.note(f"Errors, seed {asked.seed}", HEAD, rows)
+    report.note(
+        f"Errors, seed {asked.seed}; pairs that a program was not run on are left out", HEAD, rows
+    )
     if asked.write:
         write_result(
             "sync_peers",
-            report.text(
-                f"python -m bench.sync --seed {asked.seed} --write; rows not listed were not run"
-            ),
+            report.text(f"python -m bench.sync --seed {asked.seed} --write"),
         )
     return report.exit_code
 
