@@ -181,11 +181,15 @@ def draw(bins: Sequence[Sequence[float]], path: Path) -> None:
 
     figure, axes = plt.subplots(figsize=(4.8, 4.2), layout="constrained")
     axes.plot([0, 1], [0, 1], "0.7", lw=1)
-    for _, _, mean, share, low, high, n in bins:
+    for k, (_, _, mean, share, low, high, n) in enumerate(bins):
         axes.plot([mean, mean], [low, high], "k", lw=1)
         axes.plot(mean, share, "ko", ms=5)
         axes.annotate(
-            f"n = {n:.0f}", (mean, share), (6, -4), textcoords="offset points", fontsize=7
+            f"n = {n:.0f}",
+            (mean, share),
+            (6, -4 - 10 * (k % 2)),
+            textcoords="offset points",
+            fontsize=7,
         )
     axes.set(xlabel="p_match, mean of the bin", ylabel="share that belongs", xlim=(-0.02, 1.12))
     axes.set_title("What was said, and what was; bars: 95 % (Wilson)", fontsize=9)
