@@ -67,8 +67,8 @@ def _write_e57(path: Path, points: Any) -> None:
     vector = libe57.CompressedVectorNode(file, prototype, libe57.VectorNode(file, True))
     node.set("points", vector)
     buffers = libe57.VectorSourceDestBuffer()
-    for k, axis in enumerate("XYZ"):
-        column = np.ascontiguousarray(points[:, k])
+    columns = [np.ascontiguousarray(column) for column in points.T]  # the buffers do not keep them
+    for axis, column in zip("XYZ", columns, strict=True):
         buffers.append(
             libe57.SourceDestBuffer(file, f"cartesian{axis}", column, len(column), True, True)
         )

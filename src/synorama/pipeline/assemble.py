@@ -8,6 +8,7 @@ from typing import Any
 
 from synorama.pipeline.ingest import INGEST
 from synorama.pipeline.refine_clock import REFINE_CLOCK
+from synorama.pipeline.register import REGISTER
 from synorama.pipeline.stage import Progress, Stage
 from synorama.pipeline.sync import SYNC
 from synorama.pipeline.transcribe import WORDS
@@ -17,7 +18,7 @@ __all__ = ["ASSEMBLE", "PARTS"]
 
 EPOCH_SIGMA_S = 60.0
 
-PARTS = (INGEST, SYNC, REFINE_CLOCK, WORDS)
+PARTS = (INGEST, SYNC, REGISTER, REFINE_CLOCK, WORDS)
 """The stages whose parts a session is made of; one that is skipped brings none."""
 
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 from synorama.pipeline.assemble import ASSEMBLE
 from synorama.pipeline.ingest import INGEST
 from synorama.pipeline.refine_clock import REFINE_CLOCK
+from synorama.pipeline.register import REGISTER
 from synorama.pipeline.stage import Progress, Stage
 from synorama.pipeline.sync import SYNC
 from synorama.pipeline.transcribe import TRANSCRIBE, WORDS
 
 __all__ = ["STAGES", "Progress", "Stage"]
 
-STAGES: tuple[Stage, ...] = (INGEST, SYNC, REFINE_CLOCK, TRANSCRIBE, WORDS, ASSEMBLE)
+STAGES: tuple[Stage, ...] = (INGEST, SYNC, REGISTER, REFINE_CLOCK, TRANSCRIBE, WORDS, ASSEMBLE)
