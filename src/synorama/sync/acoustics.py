@@ -62,6 +62,9 @@ BENDS_FROM_S, KNOT_S = 150.0, 60.0
 Z95 = 1.96
 SIGMA_FACTOR = 2.5  # against truth the formal error is too small: see the reliability table
 FLOOR_MS = 0.03
+FARTHEST_M = 8.0  # two devices in one room
+TRAVEL_MS = 1e3 * FARTHEST_M / SPEED_OF_SOUND_M_S
+HEARD_SCORE = 0.5  # sound of another session reaches 0.03
 UNKNOWN_MOST_MS = 1.2  # beyond, a wrong solution is as likely as the right one
 UNKNOWN_FLOOR_MS = 3.0  # nobody measured where the camera stands: nothing below is claimed
 RATE_SIGMA_PPM = 1.0
@@ -167,7 +170,7 @@ def refine_camera(
         if isinstance(found, str):
             return task.refused(found, *solved.values())
         if found.doubt:
-            return task.refused(found.doubt, found)
+            return task.doubted(found.doubt, rough, found)
         solved[k] = found
         before = _after(before, found.fit)
     return task.judged(rough, [solved[k] for k in range(len(rough))])
@@ -351,12 +354,29 @@ class _Task:
         if self.place is not None:
             return self._accepted(rough, solved, interval_ms)
         if interval_ms > UNKNOWN_MOST_MS:
-            return self.refused(
+            reason = (
                 "nobody said where it stood, and from where they spoke the wearers tell its clock "
-                f"to {interval_ms:.1f} ms only",
-                *solved,
+                f"to {interval_ms:.1f} ms only"
             )
+            return self.doubted(reason, rough, *solved)
         return self._accepted(rough, solved, max(interval_ms, UNKNOWN_FLOOR_MS))
+
+    def doubted(self, reason: str, rough: Pieces, *solved: _Solved) -> SoundTravel:
+        """Give out what holds wherever the camera stood: speech was heard, its way is unknown."""
+        heard = min(s.score for s in solved) >= HEARD_SCORE
+        if self.place is not None or not heard or len(solved) < len(rough):
+            return self.refused(reason, *solved)
+        found = self._accepted(rough, solved, TRAVEL_MS)
+        assert found.clock is not None
+        basis = f"sound, {found.windows} windows, positions unknown"
+        unknown = np.full(3, np.nan)
+        return replace(
+            found,
+            reason=reason,
+            clock=replace(found.clock, basis=basis),
+            position_m=unknown,
+            position_sigma_m=unknown,
+        )
 
     def _accepted(
         self, rough: Pieces, solved: Sequence[_Solved], interval_ms: float

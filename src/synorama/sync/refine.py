@@ -159,7 +159,8 @@ def _with(sync: SyncResult, travels: Sequence[SoundTravel]) -> SyncResult:
     """Return the clocks with the refined ones in their places, and warnings that fit them."""
     refined = {t.recording: t.clock for t in travels if t.clock is not None}
     heard = [name for name, clock in sync.clocks.items() if clock.method == "sound"]
-    left = [name for name in heard if name not in refined]
+    located = {t.recording for t in travels if t.position_given or np.isfinite(t.position_m).all()}
+    left = [name for name in heard if name not in refined or name not in located]
     old, new = unknown_positions_words(heard), unknown_positions_words(left)
     warnings = (new if w == old else w for w in sync.warnings if w != old or left)
     return replace(sync, clocks={**sync.clocks, **refined}, warnings=tuple(warnings))
