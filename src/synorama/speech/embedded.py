@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from synorama.errors import MissingDependencyError, ModelDamagedError, ModelLanguageError
 from synorama.speech.backend import Spoken, SpokenWord
 from synorama.speech.models import FoundModel, Hardware, choose, find_model
+from synorama.speech.sound import SPEECH_HZ
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Float32 = NDArray[np.float32]
 
-__all__ = ["FasterWhisper"]
+__all__ = ["FasterWhisper", "grouped"]
+
+Group: TypeAlias = "list[tuple[int, int]]"
 
 SEED = 1
+LONGEST_GROUP = 28 * SPEECH_HZ  # samples; the model takes 30 s at once
 VAD = {"threshold": 0.5, "min_silence_duration_ms": 300, "speech_pad_ms": 200}
 LEAST_LOG_PROBABILITY = -1.0  # with this much doubt ...
 MOST_SILENCE = 0.6  # ... and this probability that nobody speaks, nobody does
@@ -104,20 +108,64 @@ class FasterWhisper:
         self, samples: Float32, language: str, vocabulary: tuple[str, ...]
     ) -> tuple[Spoken, ...]:
         """Return what is said in ``(N,)`` samples at 16 kHz."""
+        groups = grouped(_speech_spans(samples))
+        return tuple(
+            one
+            for group in groups
+            for one in self._recognized(samples, group, language, vocabulary)
+        )
+
+    def _recognized(
+        self, samples: Float32, group: Group, language: str, vocabulary: tuple[str, ...]
+    ) -> list[Spoken]:
+        """Recognise one group by itself: over longer sound the library loses its place."""
         import ctranslate2
 
         ctranslate2.set_random_seed(SEED)  # where it has to guess it guesses the same again
         segments, _ = self._model.transcribe(
-            samples,
+            np.concatenate([samples[first:end] for first, end in group]),
             language=language,
             beam_size=5,
             word_timestamps=True,
             condition_on_previous_text=False,
             hotwords=", ".join(vocabulary) or None,
-            vad_filter=True,
-            vad_parameters=VAD,
         )
-        return tuple(_spoken(s.words) for s in segments if _is_speech(s) and s.words)
+        words = [s.words for s in segments if _is_speech(s) and s.words]
+        return [_spoken(told, group) for told in words]
+
+
+def _speech_spans(samples: Float32) -> list[tuple[int, int]]:
+    """Return ``(first, end)`` samples in which somebody may speak."""
+    from faster_whisper.vad import VadOptions, get_speech_timestamps
+
+    options = VadOptions(**VAD, max_speech_duration_s=LONGEST_GROUP / SPEECH_HZ)
+    found = get_speech_timestamps(samples, options)
+    return [(int(span["start"]), int(span["end"])) for span in found]
+
+
+def grouped(spans: Sequence[tuple[int, int]]) -> list[Group]:
+    """Join spans of speech, without the silence between them, to what a model takes at once."""
+    groups: list[list[tuple[int, int]]] = []
+    held = LONGEST_GROUP
+    for first, end in spans:
+        if held + end - first > LONGEST_GROUP:
+            groups.append([])
+            held = 0
+        groups[-1].append((first, end))
+        held += end - first
+    return groups
+
+
+def _in_whole(start_s: float, end_s: float, group: Group) -> tuple[float, float]:
+    """Carry the times of a word in a group to those in the whole, within one span."""
+    middle, before = (start_s + end_s) / 2 * SPEECH_HZ, 0
+    for first, end in group:
+        if middle < before + end - first or (first, end) == group[-1]:
+            moved = (first - before) / SPEECH_HZ
+            low, high = first / SPEECH_HZ, end / SPEECH_HZ
+            return min(max(start_s + moved, low), high), min(max(end_s + moved, low), high)
+        before += end - first
+    return start_s, end_s
 
 
 def _check_installed() -> None:
@@ -160,9 +208,9 @@ def _is_speech(segment: Any) -> bool:
     return not (doubtful and segment.no_speech_prob > MOST_SILENCE)
 
 
-def _spoken(words: Iterable[Any]) -> Spoken:
-    told = tuple(
-        SpokenWord(w.word, float(w.start), float(w.end), float(w.probability), "attention")
-        for w in words
-    )
-    return Spoken(told[0].start_s, told[-1].end_s, told)
+def _spoken(words: Iterable[Any], group: Group) -> Spoken:
+    told = []
+    for word in words:
+        start_s, end_s = _in_whole(float(word.start), float(word.end), group)
+        told.append(SpokenWord(word.word, start_s, end_s, float(word.probability), "attention"))
+    return Spoken(told[0].start_s, told[-1].end_s, tuple(told))
