@@ -136,7 +136,8 @@ def test_a_stage_that_cannot_be_had_is_left_out_and_said(
 ) -> None:
     process(Workspace(folder))
     without = replace(SYNC, skipped_because=lambda work: "nothing to hear")
-    monkeypatch.setattr(run, "STAGES", (INGEST, without, ASSEMBLE))
+    whole = replace(ASSEMBLE, needs=("ingest", "sync"))
+    monkeypatch.setattr(run, "STAGES", (INGEST, without, whole))
     monkeypatch.setattr(assemble, "PARTS", (INGEST, without))
     stages = {r.name: r for r in run.process(Workspace(folder)).stages}
     assert (stages["sync"].state, stages["sync"].reason) == ("skipped", "nothing to hear")

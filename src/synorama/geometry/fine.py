@@ -121,7 +121,7 @@ def refine(
     tilt_sigma_rad
         How surely both verticals are known.
     """
-    T = start.copy()
+    T: Float64 = start.copy()
     for step in steps:
         for _ in range(step.rounds):
             found = match(points_m, surface, near, T, step.reach_m)

@@ -112,7 +112,8 @@ class NearGrid:
         self._owner = owner[tuple(nearest)]
 
     def _cells(self, places_m: Float64) -> Int64:
-        return np.floor((places_m - self.low_m) / self.cell_m).astype(np.int64)
+        cells: Int64 = np.floor((places_m - self.low_m) / self.cell_m).astype(np.int64)
+        return cells
 
     def nearest(self, places_m: Float64, reach_m: float) -> tuple[Float64, Int64]:
         """Return distances and numbers of the nearest points; inf and N beyond the reach."""

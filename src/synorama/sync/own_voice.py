@@ -158,7 +158,8 @@ def _cell_powers(sound: MonoSound) -> Float64:
 
 
 def _rise(cells: NDArray[np.float32]) -> NDArray[np.float32]:
-    return np.square(cells[:, 1:] - np.float32(RISE) * cells[:, :-1])
+    squares: NDArray[np.float32] = np.square(cells[:, 1:] - np.float32(RISE) * cells[:, :-1])
+    return squares
 
 
 def _speaks(levels: Float64, talker: int) -> NDArray[np.bool_]:
