@@ -51,6 +51,7 @@ __all__ = [
     "UtcEstimate",
     "VideoTrack",
     "Word",
+    "leaps_ns",
     "picture_doubt_ns",
 ]
 
@@ -636,16 +637,35 @@ class RecordingClock:
         return out
 
 
+def leaps_ns(clock: RecordingClock) -> tuple[int, ...]:
+    """Return by how much a clock leaps where each segment but the first begins [ns].
+
+    A clock that follows a sound leaps where samples were lost.
+    """
+    pairs = zip(clock.maps, clock.maps[1:], strict=False)
+    return tuple(_leap_ns(before, after, after.range_ns[0]) for before, after in pairs)
+
+
+def _leap_ns(before: ClockMap, after: ClockMap, at_ns: int) -> int:
+    last_ns = before.range_ns[1]  # a map carries on beyond it, where it must at its last rate
+    beyond_ns = round((at_ns - last_ns) * before.rate_after)
+    return int(after.apply(at_ns)) - int(before.apply(last_ns)) - beyond_ns
+
+
 def picture_doubt_ns(track: VideoTrack, clock: RecordingClock) -> int:
     """Return by how much pictures may be off their recording's clock, 95 % [ns].
 
     Nothing where the clock was found by pictures, or where the device stamps a known moment of
-    the exposure with the clock that stamps its sound; what was measured; else the default.
+    the exposure with the clock that stamps its sound; what was measured; else the default. A clock
+    by sound leaps where samples were lost: the pictures may have gone on, and are then told late by
+    all that was lost before them.
     """
-    by_pictures = clock.method in ("card", "flash")
-    known = track.time_refers_to != "unknown" or by_pictures
-    unmeasured = 0 if known else UNKNOWN_SKEW95_NS
-    return unmeasured if track.skew95_ns is None or by_pictures else track.skew95_ns
+    if clock.method in ("card", "flash"):
+        return 0
+    if track.time_refers_to != "unknown":
+        return track.skew95_ns or 0
+    skew95_ns = UNKNOWN_SKEW95_NS if track.skew95_ns is None else track.skew95_ns
+    return skew95_ns + sum(abs(leap) for leap in leaps_ns(clock))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,19 @@ import numpy as np
 import pytest
 
 from synorama.errors import NotInSessionError
-from synorama.records import Recording, SyncResult, UtcEstimate, VideoTrack, picture_doubt_ns
+from synorama.records import (
+    Recording,
+    SyncResult,
+    UtcEstimate,
+    VideoTrack,
+    leaps_ns,
+    picture_doubt_ns,
+)
 from synorama.session import open_session, seal, summarize, validate, write_ingest, write_sync
 from synorama.session.assemble import assemble
 from synorama.session.schema import SessionInfo
 from synorama.sync.solve import coarse_clock
+from synorama.timebase import ClockMap
 from tests.session.conftest import Made, make_session
 from tests.session.factory import EPOCH, SECOND
 
@@ -86,6 +94,27 @@ def test_a_clock_by_pictures_owes_pictures_nothing(made: Made) -> None:
     assert picture_doubt_ns(track, clock) == 20_000_000
     for method in ("card", "flash"):
         assert picture_doubt_ns(track, replace(clock, method=method)) == 0
+
+
+def test_pictures_may_have_gone_on_where_sound_was_lost(made: Made) -> None:
+    track = video(made.recordings[2], "video")
+    clock = made.result.clocks["gopro-1"]
+    whole = clock.maps[0]
+    first, last = whole.range_ns
+    middle = (first + last) // 2
+    until = replace(whole, valid_ns=(first, middle))
+    lost = ClockMap(
+        whole.target,
+        whole.source,
+        np.array([[t, int(whole.apply(t)) - 50_000_000] for t in (middle + 1, last)], np.int64),
+        sigma_ns=0.0,
+    )
+    leaping = replace(clock, method="sound", maps=(until, lost))
+    (leap,) = leaps_ns(leaping)
+    assert leap == pytest.approx(-50_000_000, abs=1000)
+    assert picture_doubt_ns(track, leaping) == 20_000_000 + abs(leap)
+    stamped = replace(track, time_refers_to="exposure_centre")
+    assert picture_doubt_ns(stamped, leaping) == 0
 
 
 @pytest.mark.parametrize("which", ["linked", "sealed"])

@@ -30,6 +30,7 @@ from synorama.records import (
     Recording,
     RecordingClock,
     SyncResult,
+    leaps_ns,
     picture_doubt_ns,
 )
 from synorama.sync import pieces
@@ -266,6 +267,10 @@ class _Session:
                 f"{UNKNOWN_SKEW95_NS / 1e6:.0f} ms, which is in the intervals of their views and "
                 "not of their clocks: 'synorama calibrate --skew' measures it"
             )
+        for name in heard:
+            leaps = [abs(leap) for leap in leaps_ns(self.clocks[name])]
+            if leaps and by_id[name].videos:
+                yield lost_sound_words(name, leaps)
 
     # --- hardware ---
 
@@ -449,6 +454,17 @@ def unknown_positions_words(names: Sequence[str]) -> str:
     return (
         f"nobody said where {', '.join(names)} stood: their intervals hold the "
         f"{TRAVEL_MS:.0f} ms that sound takes over {FARTHEST_M:.0f} m"
+    )
+
+
+def lost_sound_words(name: str, leaps_ns: Sequence[int]) -> str:
+    """Tell the operator that pictures may not have lost what the sound has."""
+    lost_ms = sum(leaps_ns) / 1e6
+    return (
+        f"the sound of '{name}' leaps in {len(leaps_ns)} places, by {lost_ms:.0f} ms in all, as "
+        "where samples were lost, and its clock follows it. Pictures that went on meanwhile are "
+        "told late by what was lost before them, which is in the interval of its views: compare "
+        "picture and sound at a clap near the end"
     )
 
 
