@@ -60,7 +60,7 @@ PLANE_M = 0.008  # of a board in its own frame, along y
 LEAST_CELL_PX, MOST_BLUR_PX, EXPOSURE_NS = 6.0, 3.0, 4_000_000
 CLEAR_CELLS, FIT_CELLS, FIT_PX = 0.75, 0.6, 9.0
 RAYS = 13  # along each side of the four squares, to find what hides them
-SHORT_M = 0.005  # rays end so far before the board
+SHORT_M = 0.0005  # rays end so far before the board, on which something may lie flat
 LEAST_SOFT = -1.0  # logarithm of half an edge [px]: an edge softer than a pixel has one middle only
 GAMMA = 2.2
 
