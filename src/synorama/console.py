@@ -13,12 +13,20 @@ from synorama.errors import SynoramaError
 
 if TYPE_CHECKING:
     from synorama.alignment import Alignment
-    from synorama.records import RecordingClock, SyncResult
+    from synorama.records import (
+        CameraPose,
+        GeometryResult,
+        RecordingClock,
+        RegistrationResult,
+        SyncResult,
+    )
 
 __all__ = [
     "alignment_rows",
     "clock_facts",
     "error_document",
+    "geometry_facts",
+    "geometry_rows",
     "interval_text",
     "ppm_text",
     "print_error",
@@ -216,3 +224,46 @@ def alignment_rows(alignment: Alignment) -> list[list[str]]:
             [result.file, seconds_text(offset_s, within), drift, interval_text(within), text]
         )
     return rows
+
+
+def geometry_rows(geometry: GeometryResult) -> list[list[str]]:
+    """Return the rows of the table of places: scans, other glasses, cameras."""
+    return [[name, one.status, one.reason] for _, name, one in _placed(geometry)]
+
+
+def geometry_facts(geometry: GeometryResult) -> dict[str, Any]:
+    """Return where everything is in the world frame as JSON-able values."""
+    places = [
+        {
+            "of": kind,
+            "name": name,
+            "status": one.status,
+            "reason": one.reason,
+            "method": one.method,
+            "T_world_source": _matrix(one),
+        }
+        for kind, name, one in _placed(geometry)
+    ]
+    return {"world": geometry.world, "places": places, "warnings": list(geometry.warnings)}
+
+
+def _placed(
+    geometry: GeometryResult,
+) -> Iterator[tuple[str, str, RegistrationResult | CameraPose]]:
+    kinds: dict[str, Mapping[str, RegistrationResult] | Mapping[str, CameraPose]] = {
+        "scan": geometry.scans,
+        "wearer": geometry.wearers,
+        "camera": geometry.cameras,
+    }
+    for kind, places in kinds.items():
+        for name, one in places.items():
+            yield kind, name, one
+
+
+def _matrix(one: RegistrationResult | CameraPose) -> list[list[float]] | None:
+    """Return ``(4, 4)`` into the world frame; of a camera that moved the first."""
+    from synorama.records import CameraPose
+
+    if isinstance(one, CameraPose):
+        return one.T_world_camera[0].tolist() if len(one.T_world_camera) else None
+    return None if one.T_target_source is None else one.T_target_source.matrix.tolist()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from synorama.capture.mps import mps_points
-from synorama.errors import InputError, SynoramaError, UsageError
+from synorama.errors import InputError, UsageError
 from synorama.geometry.cloud import check_size, open_cloud, read_cloud, unit_in_m
 from synorama.geometry.confidence import displacement_sigma_m
 from synorama.geometry.correspond import transform_from_pairs
@@ -208,22 +208,6 @@ def as_document(result: RegistrationResult, source: Side, target: Side) -> dict[
         "weak_directions": list(result.weak_directions),
         "runner_up_ratio": result.runner_up_ratio,
         "method": result.method,
-    }
-
-
-def refused_document(error: SynoramaError) -> dict[str, Any]:
-    """Return what is printed where a cloud cannot be registered at all."""
-    return {
-        "status": "refused",
-        "reason": str(error),
-        "T_target_source": None,
-        "overlap": 0.0,
-        "inlier_rmse_m": None,
-        "sigma_rotation_deg": None,
-        "sigma_translation_m": None,
-        "weak_directions": [],
-        "runner_up_ratio": 0.0,
-        "method": "",
     }
 
 

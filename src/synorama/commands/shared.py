@@ -120,6 +120,7 @@ def report_outcome(
             "session": str(outcome.session),
             "stages": stages,
             "sync": sync_facts,
+            "geometry": console.geometry_facts(outcome.geometry) if outcome.geometry else None,
             "problems": {name: problem_texts(found) for name, found in outcome.problems.items()},
         }
         console.print_json(document | (release or {}))
@@ -152,6 +153,8 @@ def _print_outcome(
 
     if outcome.sync:
         _print_clocks(context, outcome.sync, outcome)
+    if outcome.geometry:
+        console.print_table(["place of", "status", ""], console.geometry_rows(outcome.geometry))
     for name, found in outcome.problems.items():
         for text in problem_texts(p for p in found if p.severe):
             console.warn(f"{name}: {text}")

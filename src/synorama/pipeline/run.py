@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from synorama.errors import UsageError
 from synorama.pipeline.refine_clock import REFINE_CLOCK, best_clocks
+from synorama.pipeline.register import REGISTER
 from synorama.pipeline.stages import STAGES, Progress, Stage
 from synorama.pipeline.workspace import (
     Workspace,
@@ -21,7 +22,7 @@ from synorama.pipeline.workspace import (
     read_journal,
     writing,
 )
-from synorama.records import Problem, Recording, SyncResult
+from synorama.records import GeometryResult, Problem, Recording, SyncResult
 
 __all__ = ["Outcome", "StageRun", "process", "status"]
 
@@ -41,9 +42,10 @@ class StageRun:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What `process` leaves: the session file, its stages and the clocks.
+    """What `process` leaves: the session file, its stages, the clocks and the places.
 
-    ``starts_ns`` holds each recording's first device time, ``problems`` what is wrong with it.
+    ``starts_ns`` holds each recording's first device time, ``problems`` what is wrong with it;
+    ``geometry`` is None where nothing was registered.
     """
 
     session: Path
@@ -51,6 +53,7 @@ class Outcome:
     sync: SyncResult | None
     starts_ns: Mapping[str, int | None]
     problems: Mapping[str, tuple[Problem, ...]]
+    geometry: GeometryResult | None = None
 
 
 def process(
@@ -84,9 +87,8 @@ def process(
     report = progress or (lambda *_: None)
     with locked(work):
         runs = [_run(work, stage, only, start, report) for stage in STAGES]
-    there = {
-        run.name for run in runs if run.state in ("done", "up-to-date")
-    }  # a stale part may be of any age
+    # A stale part may be of any age.
+    there = {run.name for run in runs if run.state in ("done", "up-to-date")}
     recordings = _recordings(work) if "ingest" in there else ()
     return Outcome(
         work.session,
@@ -94,6 +96,7 @@ def process(
         _sync_result(work, there) if "sync" in there else None,
         {r.id: r.first_ns for r in recordings},
         {r.id: r.problems for r in recordings},
+        _geometry(work) if REGISTER.name in there else None,
     )
 
 
@@ -233,6 +236,12 @@ def _sync_result(work: Workspace, there: Collection[str]) -> SyncResult:
     if REFINE_CLOCK.name in there:
         return best_clocks(work)
     return read_sync(work.part("sync"))
+
+
+def _geometry(work: Workspace) -> GeometryResult:
+    from synorama.session.geometry_io import read_geometry_part
+
+    return read_geometry_part(work.part(REGISTER.name))
 
 
 def _recordings(work: Workspace) -> tuple[Recording, ...]:

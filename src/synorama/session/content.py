@@ -11,7 +11,15 @@ import numpy as np
 
 from synorama.errors import DamagedSessionError
 from synorama.media.source import MediaSource
-from synorama.records import Recording, RecordingClock, Transcript, VideoTrack, Word
+from synorama.records import (
+    GeometryResult,
+    Recording,
+    RecordingClock,
+    Transcript,
+    VideoTrack,
+    Word,
+)
+from synorama.session.geometry_io import read_geometry
 from synorama.session.guard import open_guarded
 from synorama.session.parts import check_header
 from synorama.session.records_io import read_recording
@@ -50,6 +58,8 @@ class Content:
         By recording, of some that could not be placed: a clock good to seconds or minutes.
     transcript
         None where nothing was transcribed.
+    geometry
+        None where nothing was registered.
     """
 
     info: SessionInfo
@@ -63,6 +73,7 @@ class Content:
     sync_warnings: tuple[str, ...]
     coarse: Mapping[str, RecordingClock]
     transcript: Transcript | None
+    geometry: GeometryResult | None
 
     @property
     def words(self) -> tuple[Word, ...] | None:
@@ -104,7 +115,13 @@ def read_content(path: Path) -> Content:
             withheld=_withheld(groups),
             sync_warnings=tuple(read_json(file["sync"], "warnings")) if "sync" in file else (),
             transcript=_read_transcript(file),
+            geometry=_read_geometry(file),
         )
+
+
+def _read_geometry(file: Any) -> GeometryResult | None:
+    group = file.get("geometry", {})
+    return read_geometry(group) if "about" in group else None
 
 
 def _read_transcript(file: Any) -> Transcript | None:

@@ -18,6 +18,7 @@ from synorama.media.source import MediaSource
 from synorama.media.video import VideoDecoder
 from synorama.records import (
     AudioTrack,
+    GeometryResult,
     Problem,
     Recording,
     RecordingClock,
@@ -386,6 +387,11 @@ class Session:
     def transcript(self) -> Transcript | None:
         """All that was said and how it was found out; None where nobody transcribed it."""
         return self._read().transcript
+
+    @property
+    def geometry(self) -> GeometryResult | None:
+        """Where scans, other glasses and cameras are; None where nothing was registered."""
+        return self._read().geometry
 
     def words(self, t0_ns: int, t1_ns: int) -> tuple[Word, ...]:
         """Return the words that ended after ``t0`` and by ``t1``, in order of their end.

@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -30,6 +31,7 @@ __all__ = ["Line", "check_session"]
 ELSEWHERE = "camera-from-another-session"
 SESSION = "session"
 POSE_EVERY_NS = NS_PER_S // 2
+MOST_MM, MOST_DEG = 30.0, 0.5  # a scan that is accepted is so near, all over the room
 SIGMAS = 4.0  # of the services' stated error: more is a fault of ours
 
 
@@ -323,6 +325,39 @@ def _sizes(errors: Float64) -> tuple[float, float]:
     return 1e3 * float(np.sqrt((place_m**2).mean())), float(np.sqrt((turn**2).mean()))
 
 
+# --- places ----------------------------------------------------------------------------------
+
+
+def _scans(case: _Case) -> Iterator[Line]:
+    """Compare where the scan was put with where it is, at the corners of the room."""
+    geometry, scan = case.session.geometry, case.told.get("scan")
+    if geometry is None or not scan or not geometry.world:
+        return
+    wearer = next((told["name"] for told, name in case.pairs() if name == geometry.world), "")
+    placed = np.array(scan["T_world_scan"])
+    true = np.array(case.told["mps"][wearer]["T_mps_world"]) @ placed
+    half = np.array(case.told["room"]["size_m"]) / 2
+    corners = np.array(list(product((-1, 1), (-1, 1), (-1, 1)))) * half
+    in_scan = (corners - placed[:3, 3]) @ placed[:3, :3]
+    for name, found in geometry.scans.items():
+        if found.T_target_source is None:
+            yield Line("scan", name, found.status, "-", None, {})
+            continue
+        error = np.linalg.inv(true) @ found.T_target_source.matrix
+        moved = in_scan @ error[:3, :3].T + error[:3, 3] - in_scan
+        off_mm = 1e3 * float(np.linalg.norm(moved, axis=1).max())
+        _, turn_deg = _sizes(error[np.newaxis])
+        right = off_mm <= MOST_MM and turn_deg <= MOST_DEG
+        yield Line(
+            "scan",
+            name,
+            f"{found.status}: {off_mm:.1f} mm, {turn_deg:.2f} deg",
+            f"{MOST_MM:.0f} mm, {MOST_DEG} deg",
+            right if found.status == "accepted" else None,
+            {"off_mm": off_mm, "turn_deg": turn_deg},
+        )
+
+
 _Check: TypeAlias = Callable[[_Case], Iterator[Line]]
-CHECKS: tuple[_Check, ...] = (_clocks, _sounds, _arrivals, _frames, _poses)
+CHECKS: tuple[_Check, ...] = (_clocks, _sounds, _arrivals, _frames, _poses, _scans)
 """What is compared, in the order of the table."""
