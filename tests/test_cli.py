@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -220,7 +221,10 @@ def test_a_fault_of_ours_is_owned(
 def test_an_interrupt_leaves_a_state_to_go_on_from(run: Run, folder: Path) -> None:
     command = [sys.executable, "-m", "synorama", "process", str(folder), "--json"]
     journal = folder / ".synorama" / "journal.jsonl"
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    # A shell has its background jobs ignore interrupts, and they pass that on.
+    heard = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    with subprocess.Popen(command, **pipes, preexec_fn=heard) as process:
         give_up = time.monotonic() + 60
         while "ingest" not in (journal.read_text() if journal.is_file() else ""):
             assert time.monotonic() < give_up

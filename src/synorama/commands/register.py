@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
 from synorama import console
@@ -16,6 +16,7 @@ from synorama.commands.shared import EXIT_REFUSED, check_free, wants_progress
 from synorama.errors import UsageError
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
 __all__ = ["register"]
@@ -72,7 +73,7 @@ def register(
             read_side(path, name, unit=unit, up=up, progress=partial(progress, name))
             for path, name, unit, up in files
         ]
-        turn = None if yaw is None else (float(np.radians(yaw)), float(np.radians(YAW_WITHIN_DEG)))
+        turn = None if yaw is None else (math.radians(yaw), math.radians(YAW_WITHIN_DEG))
         result = register_files(sides[0], sides[1], init=start, yaw_rad=turn, handheld=handheld)
     document = as_document(result, sides[0], sides[1])
     if output is not None and document["T_target_source"] is not None:
