@@ -99,7 +99,7 @@ TRANSCRIBE = Stage(
 def _no_words_because(work: Workspace) -> str | None:
     if corrections_path(work).is_file():
         return None
-    return _not_transcribed_because(work)
+    return None if _not_transcribed_because(work) is None else "nothing is transcribed"
 
 
 def _words(work: Workspace, progress: Progress) -> None:
