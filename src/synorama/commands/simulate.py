@@ -14,46 +14,50 @@ from synorama.commands.shared import EXIT_REFUSED, check_free, print_either, wan
 __all__ = ["simulate"]
 
 
+Out = Annotated[Path, typer.Argument(help="The folder to make; with --check the session.")]
+Seed = Annotated[int, typer.Option("--seed", help="Same seed, same session.")]
+Seconds = Annotated[float, typer.Option("--seconds", help="Length of the session.")]
+Size = Annotated[str, typer.Option("--size", help="small or full pictures.")]
+Room = Annotated[str, typer.Option("--room", help="kitchen, symmetric, corridor or open.")]
+Plain = Annotated[
+    bool, typer.Option("--plain", help="No room: one sound for all, pictures that repeat.")
+]
+Aligned = Annotated[
+    bool, typer.Option("--aligned", help="Sound takes the same time to all devices.")
+]
+Fault = Annotated[
+    list[str] | None, typer.Option("--fault", help="What goes wrong, by name; repeatable.")
+]
+Mps = Annotated[str, typer.Option("--mps", help="shared, separate, leader-only or none.")]
+Scan = Annotated[str, typer.Option("--scan", help="stations, handheld or none.")]
+Contrast = Annotated[float, typer.Option("--contrast", help="Of the room's textures, 1 to 0.")]
+Moved = Annotated[float, typer.Option("--moved", help="Share of things moved since the scan.")]
+Coverage = Annotated[float, typer.Option("--coverage", help="Share of the scan that is there.")]
+Wander = Annotated[
+    float, typer.Option("--wander", help="How many ms clocks come off a straight line.")
+]
+Barcode = Annotated[bool, typer.Option("--barcode/--no-barcode", help="Number every picture.")]
+Check = Annotated[bool, typer.Option("--check", help="Compare a processed session with its truth.")]
+
+
 def simulate(
     context: typer.Context,
-    out: Annotated[Path, typer.Argument(help="The folder to make; with --check the session.")],
-    seed: Annotated[int, typer.Option("--seed", help="Same seed, same session.")] = 0,
-    seconds: Annotated[float, typer.Option("--seconds", help="Length of the session.")] = 60.0,
-    size: Annotated[str, typer.Option("--size", help="small or full pictures.")] = "small",
-    room: Annotated[
-        str, typer.Option("--room", help="kitchen, symmetric, corridor or open.")
-    ] = "kitchen",
-    plain: Annotated[
-        bool, typer.Option("--plain", help="No room: one sound for all, pictures that repeat.")
-    ] = False,
-    aligned: Annotated[
-        bool, typer.Option("--aligned", help="Sound takes the same time to all devices.")
-    ] = False,
-    fault: Annotated[
-        list[str] | None, typer.Option("--fault", help="What goes wrong, by name; repeatable.")
-    ] = None,
-    mps: Annotated[
-        str, typer.Option("--mps", help="shared, separate, leader-only or none.")
-    ] = "shared",
-    scan: Annotated[str, typer.Option("--scan", help="stations, handheld or none.")] = "stations",
-    contrast: Annotated[
-        float, typer.Option("--contrast", help="Of the room's textures, 1 to 0.")
-    ] = 1.0,
-    moved: Annotated[
-        float, typer.Option("--moved", help="Share of things moved since the scan.")
-    ] = 0.15,
-    coverage: Annotated[
-        float, typer.Option("--coverage", help="Share of the scan that is there.")
-    ] = 1.0,
-    wander: Annotated[
-        float, typer.Option("--wander", help="How far clocks come off a straight line [ms].")
-    ] = 0.0,
-    barcode: Annotated[
-        bool, typer.Option("--barcode/--no-barcode", help="Number every picture.")
-    ] = True,
-    check: Annotated[
-        bool, typer.Option("--check", help="Compare a processed session with its truth.")
-    ] = False,
+    out: Out,
+    seed: Seed = 0,
+    seconds: Seconds = 60.0,
+    size: Size = "small",
+    room: Room = "kitchen",
+    plain: Plain = False,
+    aligned: Aligned = False,
+    fault: Fault = None,
+    mps: Mps = "shared",
+    scan: Scan = "stations",
+    contrast: Contrast = 1.0,
+    moved: Moved = 0.15,
+    coverage: Coverage = 1.0,
+    wander: Wander = 0.0,
+    barcode: Barcode = True,
+    check: Check = False,
     as_json: Json = False,
     no_progress: NoProgress = False,
     dry_run: DryRun = False,

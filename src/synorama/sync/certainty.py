@@ -1,8 +1,8 @@
 """How sure a match of two sounds is: the probability that they belong together, and the interval.
 
 Both are calibrated on simulated pairs of which the truth is known, 125 with common sound and 160
-without. `python -m bench.sync_calibration --fit` prints constants, and without that flag measures how
-often they hold on other pairs (see docs/explanation/sync.md).
+without. `python -m bench.sync_calibration --fit` prints constants, and without that flag measures
+how often they hold on other pairs (see docs/explanation/sync.md).
 """
 
 from __future__ import annotations
