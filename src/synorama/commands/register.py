@@ -48,7 +48,7 @@ def register(
     ] = None,
     yaw: Annotated[
         float | None,
-        typer.Option("--yaw", help="Turn about the vertical [degrees], within 15."),
+        typer.Option("--yaw", help="Degrees of the turn about the vertical, within 15."),
     ] = None,
     handheld: Annotated[
         bool | None,
