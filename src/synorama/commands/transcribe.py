@@ -19,43 +19,53 @@ if TYPE_CHECKING:
 __all__ = ["transcribe"]
 
 
+Files = Annotated[
+    list[Path],
+    typer.Argument(help="Sound or video files; or one session folder.", readable=False),
+]
+Together = Annotated[
+    bool | None,
+    typer.Option(
+        "--together/--apart",
+        help="Whether the files began at the same moment, each worn by one person: tell who "
+        "speaks. By default they are if they heard the same.",
+    ),
+]
+Model = Annotated[
+    str | None, typer.Option("--model", help="Name or folder; small (CPU) by default.")
+]
+Language = Annotated[str | None, typer.Option("--language", help="Like en; found out by default.")]
+Vocabulary = Annotated[
+    list[str] | None, typer.Option("--word", help="A word that is likely to be said.")
+]
+Backend = Annotated[str, typer.Option("--backend", help="auto, faster-whisper or whisperx.")]
+Device = Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")]
+Precision = Annotated[str, typer.Option("--precision", help="auto, int8, float16...")]
+Threads = Annotated[int, typer.Option("--threads", min=0, help="0: all.")]
+Offline = Annotated[bool, typer.Option("--offline", help="Download nothing.")]
+Output = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", help="Write a file; its name tells the format."),
+]
+Form = Annotated[
+    str | None, typer.Option("--format", help="Of --output, where its name does not tell.")
+]
+
+
 def transcribe(
     context: typer.Context,
-    files: Annotated[
-        list[Path],
-        typer.Argument(help="Sound or video files; or one session folder.", readable=False),
-    ],
-    together: Annotated[
-        bool | None,
-        typer.Option(
-            "--together/--apart",
-            help="Whether the files began at the same moment, each worn by one person: tell who "
-            "speaks. By default they are if they heard the same.",
-        ),
-    ] = None,
-    model: Annotated[
-        str | None, typer.Option("--model", help="Name or folder; small (CPU) by default.")
-    ] = None,
-    language: Annotated[
-        str | None, typer.Option("--language", help="Like en; found out by default.")
-    ] = None,
-    vocabulary: Annotated[
-        list[str] | None, typer.Option("--word", help="A word that is likely to be said.")
-    ] = None,
-    backend: Annotated[
-        str, typer.Option("--backend", help="auto, faster-whisper or whisperx.")
-    ] = "auto",
-    device: Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")] = "auto",
-    precision: Annotated[str, typer.Option("--precision", help="auto, int8, float16...")] = "auto",
-    threads: Annotated[int, typer.Option("--threads", min=0, help="0: all.")] = 0,
-    offline: Annotated[bool, typer.Option("--offline", help="Download nothing.")] = False,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Write a file; its name tells the format."),
-    ] = None,
-    form: Annotated[
-        str | None, typer.Option("--format", help="Of --output, where its name does not tell.")
-    ] = None,
+    files: Files,
+    together: Together = None,
+    model: Model = None,
+    language: Language = None,
+    vocabulary: Vocabulary = None,
+    backend: Backend = "auto",
+    device: Device = "auto",
+    precision: Precision = "auto",
+    threads: Threads = 0,
+    offline: Offline = False,
+    output: Output = None,
+    form: Form = None,
     as_json: Json = False,
     no_progress: NoProgress = False,
 ) -> None:
