@@ -5,6 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# The same examples on every machine, so that a change is judged by itself. New ones are searched
+# for with `pytest --hypothesis-profile=search`; what they find is kept beside a test by `@example`.
+settings.register_profile("fixed", derandomize=True)
+settings.register_profile("search", derandomize=False, max_examples=1000)
+settings.load_profile("fixed")
 
 SHARED_DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 

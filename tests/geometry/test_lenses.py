@@ -8,7 +8,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from synorama.errors import CorruptFileError
@@ -108,6 +108,7 @@ def test_there_and_back(lens: Lens) -> None:
     np.testing.assert_allclose(rays[seen], whole[seen], atol=1e-9)
 
 
+@example(0.375, (0.0, -0.015625, -0.015625, -0.015625), 0)  # turns back at 1.17 rad
 @settings(max_examples=40, deadline=None)
 @given(st.floats(0.35, 1.2), st.tuples(*[st.floats(-0.02, 0.02)] * 4), st.integers(0, 2**16))
 def test_any_fisheye_there_and_back(focal: float, bends: tuple[float, ...], seed: int) -> None:

@@ -45,6 +45,11 @@ NEWTON_STEPS = 15
 SETTLED = 1e-12
 LOST = 1e-6  # what is left of a pixel that no direction is drawn at, on the unit picture
 SLOPE_STEP = 1e-6
+FOLD_STEPS = 1000
+LEAST_SLOPE = 0.05  # a pixel shows twenty times the angle that one in the middle shows
+_RADIAL: Mapping[Model, range | tuple[int, ...]] = {
+    "fisheye624": range(3, 9), "fisheye": range(4, 8), "pinhole": (4, 5, 8),
+}  # fmt: skip
 WIDEST_RAD: Mapping[str, float] = {"fisheye624": 1.4, "fisheye": 1.5, "pinhole": 1.4}
 SENSORS_PX = ((2880, 2880), (1408, 1408), (4032, 3024), (2016, 1512), (640, 480), (512, 512))
 """For which the glasses' cameras are calibrated, of both generations."""
@@ -80,7 +85,7 @@ class Lens:
         params.setflags(write=False)
         object.__setattr__(self, "params", params)
         widest = min(self.max_angle_rad, WIDEST_RAD.get(self.model, np.pi))
-        object.__setattr__(self, "max_angle_rad", widest)
+        object.__setattr__(self, "max_angle_rad", _before_the_fold(self.model, params, widest))
 
     @property
     def pixels_per_rad(self) -> float:
@@ -103,6 +108,23 @@ class Lens:
             elif name.startswith("c"):
                 params[k] = (params[k] + 0.5) * factor - 0.5
         return replace(self, width=size[0], height=size[1], params=params)
+
+
+def _before_the_fold(model: Model, params: Float64, widest_rad: float) -> float:
+    """Return up to which angle [rad] what lies further out is also drawn further out.
+
+    A distortion is a polynomial: beyond the angles that it was fitted on it may turn back, and
+    draw a direction where another one lies already.
+    """
+    if model not in _RADIAL:
+        return widest_rad
+    bends = params[list(_RADIAL[model])]
+    powers = 2 * np.arange(len(bends)) + 2
+    angle = np.linspace(0.0, widest_rad, FOLD_STEPS)
+    reach = np.tan(angle) if model == "pinhole" else angle
+    slope = 1.0 + reach[:, np.newaxis] ** powers @ (bends * (powers + 1))
+    turning = slope < LEAST_SLOPE
+    return float(angle[max(int(np.argmax(turning)) - 1, 0)]) if turning.any() else widest_rad
 
 
 def panorama(width: int, height: int, pixel_rad: tuple[float, float] | None = None) -> Lens:
@@ -225,8 +247,8 @@ _DISTORTIONS: Mapping[str, Callable[[Float64, Float64], Float64]] = {
 
 def _undistorted(lens: Lens, target: Float64) -> tuple[Float64, Bool]:
     """Solve ``distorted(flat) = target`` by Newton's method with numerical slopes."""
-    limit = WIDEST_RAD[lens.model]
-    limit = float(np.tan(limit)) if lens.model == "pinhole" else limit
+    widest = lens.max_angle_rad
+    limit = float(np.tan(widest)) if lens.model == "pinhole" else widest
     wanted = target.reshape(-1, 2)
     flat = _shortened(wanted, limit)
     left = np.arange(len(flat))
