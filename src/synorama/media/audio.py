@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from synorama.errors import CorruptFileError, NoSoundError
-from synorama.media.audio_container import decode_frames, decode_span
+from synorama.media.audio_container import decode_joined, decode_span
 from synorama.media.audio_packets import decode_blocks, decode_packet_span
 from synorama.media.resample import Run, UniformGrid, continuous_runs
 from synorama.media.source import MediaSource, as_sources
@@ -33,7 +33,8 @@ __all__ = ["MonoSound", "read_audio", "read_mono"]
 
 NS_PER_S = 1_000_000_000
 LOUDNESS = 1000.0  # root mean square that a `MonoSound` is scaled to
-STAGING = 1024.0  # float16 keeps 11 bits of every sample from 6e-8 of full scale on
+FULL = 32_767
+QUIETEST, LOUDEST = 1e-12, 64.0  # of full scale; beyond, it is silence, or damage
 LONGEST_HOLE_S = 4 * 3600  # silence of this length still fits into memory
 FEED = 1 << 16  # samples that go through the resampler at a time
 
@@ -153,9 +154,7 @@ def read_mono(
     for piece in grid.finish():
         made.add(piece)
     gain = made.gain
-    return MonoSound(
-        name, grid.start_ns, rate_hz, made.as_int16(gain), STAGING * gain, mixer.not_finite
-    )
+    return MonoSound(name, grid.start_ns, rate_hz, made.as_int16(gain), gain, mixer.not_finite)
 
 
 def _check_holes(track: AudioTrack, runs: Sequence[Run], sources: Sequence[MediaSource]) -> None:
@@ -177,9 +176,9 @@ def _decoded(sources: tuple[MediaSource, ...], track: AudioTrack) -> Iterator[tu
         return
     assert track.stream_index is not None  # the record checks it
     index = 0
-    for frame in decode_frames(sources, track.stream_index):
-        yield index, frame.samples
-        index += len(frame.samples)
+    for samples in decode_joined(sources, track.stream_index, FEED):
+        yield index, samples
+        index += len(samples)
 
 
 class _Mixer:
@@ -207,8 +206,7 @@ class _Mixer:
 
 def _finite(samples: Float32) -> Float32:
     """Return the samples with NaN and infinity as silence."""
-    flat = samples.ravel()
-    if np.isfinite(np.dot(flat, flat)):
+    if np.isfinite(samples).all():
         return samples
     return np.nan_to_num(samples, nan=0.0, posinf=0.0, neginf=0.0)
 
@@ -249,25 +247,28 @@ def _fed(blocks: Iterator[tuple[int, Float32]]) -> Iterator[tuple[int, Float32]]
 
 
 class _Staging:
-    """Holds sound as float16 until its loudness is known, then turns it into int16 where it lies.
+    """Holds sound as int16, each piece at its own level, until the loudness of all is known.
 
-    Half an hour is 58 MB: there is never more than one copy.
+    Then it is brought to the common loudness where it lies: half an hour is 58 MB, and there is
+    never more than one copy.
     """
 
     def __init__(self, expected_count: int) -> None:
-        self._held = np.empty(expected_count, np.float16)
+        self._held = np.empty(expected_count, np.int16)
+        self._pieces: list[tuple[int, float]] = []  # where each ends, and what it was multiplied by
         self._count, self._power, self._loud = 0, 0.0, 0
 
     def add(self, piece: Float32) -> None:
         """Append a piece."""
         end = self._count + len(piece)
         if end > len(self._held):  # the track holds more than it told
-            self._held = np.concatenate([self._held[: self._count], np.empty(end, np.float16)])
-        scaled = piece * np.float32(STAGING)
-        np.clip(scaled, -65_000, 65_000, out=scaled)
-        self._held[self._count : end] = scaled
-        self._power += float(np.dot(scaled, scaled))
-        self._loud += int(np.count_nonzero(scaled))
+            self._held = np.concatenate([self._held[: self._count], np.empty(end, np.int16)])
+        loud = np.clip(piece, -LOUDEST, LOUDEST)
+        level = FULL / float(np.abs(loud).max(initial=QUIETEST))
+        self._power += float(np.square(loud).sum())
+        self._loud += int(np.count_nonzero(loud))
+        np.rint(loud * np.float32(level), out=self._held[self._count : end], casting="unsafe")
+        self._pieces.append((end, level))
         self._count = end
 
     @property
@@ -277,11 +278,11 @@ class _Staging:
 
     def as_int16(self, gain: float) -> NDArray[np.int16]:
         """Return all of it, multiplied; nothing can be added afterwards."""
-        out = self._held[: self._count].view(np.int16)
-        for first in range(0, self._count, FEED):
-            here = slice(first, min(first + FEED, self._count))
-            loud = self._held[here].astype(np.float32)
-            loud *= np.float32(gain)
-            out[here] = np.clip(np.rint(loud, out=loud), -32_767, 32_767, out=loud)
+        out, first = self._held[: self._count], 0
+        for end, level in self._pieces:
+            loud = out[first:end] * np.float32(gain / level)
+            np.clip(loud, -FULL, FULL, out=loud)
+            np.rint(loud, out=out[first:end], casting="unsafe")
+            first = end
         out.setflags(write=False)
         return out

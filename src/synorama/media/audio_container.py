@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Int64 = NDArray[np.int64]
     Float32 = NDArray[np.float32]
 
-__all__ = ["SoundFrame", "decode_frames", "decode_span", "to_float"]
+__all__ = ["SoundFrame", "decode_frames", "decode_joined", "decode_span", "to_float"]
 
 PREROLL_S = 0.3  # Opus wants 80 ms, AAC two frames, MP3 its bit reservoir
 NS_PER_S = 1_000_000_000
@@ -76,28 +76,69 @@ def decode_frames(
     UndecodableError
         Not one packet can be decoded.
     """
-    first_file, first_ns = start or (0, None)
-    decoder: Any = None
-    good = bad = 0
-    with ExitStack() as opened:  # the decoder lives as long as the container it came from
-        for k in range(first_file, len(sources)):
-            container = opened.enter_context(sources[k].open())
-            stream = _sound_stream(container, stream_index, sources[k])
-            base = _Base.of(stream)
-            if decoder is None:
-                decoder = stream.codec_context
-                if first_ns is not None:
-                    _seek(container, stream, first_ns)
-            for packet in _packets(container, stream, last=k == len(sources) - 1):
-                frames = _decode(decoder, packet)
-                good, bad = good + bool(frames), bad + (frames is None)
-                yield from _as_sound(frames, packet, base, k)
-    if bad and not good:
-        raise UndecodableError(
-            f"none of the {bad} packets of sound can be decoded",
-            path=sources[0].path,
-            hint="play the file; if no player can, restore it from its original",
-        )
+    for packet, frames, base, file in _each_packet(sources, stream_index, start):
+        if frames is None:
+            yield SoundFrame(_silence(packet, base), base.ns(packet.pts), file, base.exact)
+            continue
+        for frame in frames:
+            yield SoundFrame(to_float(frame), base.ns(frame.pts), file, base.exact)
+
+
+def decode_joined(
+    sources: Sequence[MediaSource], stream_index: int, count: int
+) -> Iterator[Float32]:
+    """Decode all sound in order; yield ``(n, channels)`` float32, ``count`` samples and more.
+
+    Half an hour has ten thousands of frames: FFmpeg joins them for a fraction of what it costs to
+    hand each around. Errors are those of `decode_frames`.
+    """
+    queue = _Queue()
+    for packet, frames, base, file in _each_packet(sources, stream_index):
+        if frames is None:
+            yield from queue.empty()
+            yield _silence(packet, base)
+            continue
+        for frame in frames:
+            if not queue.fits(frame, file):
+                yield from queue.empty()
+            queue.add(frame, file)
+        if queue.length >= count:
+            yield from queue.empty()
+    yield from queue.empty()
+
+
+class _Queue:
+    """Joins decoded frames of one kind."""
+
+    def __init__(self) -> None:
+        self.length = 0
+        self._fifo: Any = None
+        self._kind: tuple[Any, ...] = ()
+
+    def fits(self, frame: Any, file: int) -> bool:
+        """Tell whether a frame is of the kind of those that wait."""
+        return not self.length or self._kind == _kind(frame, file)
+
+    def add(self, frame: Any, file: int) -> None:
+        """Append a frame, which fits."""
+        import av
+
+        if not self.length:
+            self._fifo, self._kind = av.AudioFifo(), _kind(frame, file)
+        frame.pts = None  # the queue refuses times that leap; here only the order counts
+        self._fifo.write(frame)
+        self.length += frame.samples
+
+    def empty(self) -> Iterator[Float32]:
+        """Yield what waits, if anything does."""
+        if self.length:
+            self.length = 0
+            yield to_float(self._fifo.read())
+
+
+def _kind(frame: Any, file: int) -> tuple[Any, ...]:
+    """Return what frames must have in common to be joined; each file has its own time base."""
+    return file, frame.format.name, frame.layout.nb_channels, frame.sample_rate
 
 
 def decode_span(
@@ -209,6 +250,34 @@ def index_at(track: AudioTrack, t_ns: int) -> float:
     return float(knots[k, 0]) + float(t_ns - int(knots[k, 1])) * rate
 
 
+def _each_packet(
+    sources: Sequence[MediaSource], stream_index: int, start: tuple[int, int] | None = None
+) -> Iterator[tuple[Any, list[Any] | None, _Base, int]]:
+    """Yield each packet, its frames (None: it cannot be decoded), the time base and the file."""
+    first_file, first_ns = start or (0, None)
+    decoder: Any = None
+    good = bad = 0
+    with ExitStack() as opened:  # the decoder lives as long as the container it came from
+        for k in range(first_file, len(sources)):
+            container = opened.enter_context(sources[k].open())
+            stream = _sound_stream(container, stream_index, sources[k])
+            base = _Base.of(stream)
+            if decoder is None:
+                decoder = stream.codec_context
+                if first_ns is not None:
+                    _seek(container, stream, first_ns)
+            for packet in _packets(container, stream, last=k == len(sources) - 1):
+                frames = _decode(decoder, packet)
+                good, bad = good + bool(frames), bad + (frames is None)
+                yield packet, frames, base, k
+    if bad and not good:
+        raise UndecodableError(
+            f"none of the {bad} packets of sound can be decoded",
+            path=sources[0].path,
+            hint="play the file; if no player can, restore it from its original",
+        )
+
+
 def _sound_stream(container: Any, stream_index: int, source: MediaSource) -> Any:
     streams = container.streams
     if stream_index >= len(streams) or streams[stream_index].type != "audio":
@@ -275,16 +344,9 @@ class _Base:
         return None if ticks is None else _to_ns(ticks, self.num, self.den)
 
 
-def _as_sound(
-    frames: list[Any] | None, packet: Any, base: _Base, file: int
-) -> Iterator[SoundFrame]:
-    if frames is None:
-        seconds = (packet.duration or 0) * base.num / base.den
-        silence = np.zeros((round(seconds * base.rate), base.channels), np.float32)
-        yield SoundFrame(silence, base.ns(packet.pts), file, base.exact)
-        return
-    for frame in frames:
-        yield SoundFrame(to_float(frame), base.ns(frame.pts), file, base.exact)
+def _silence(packet: Any, base: _Base) -> Float32:
+    seconds = (packet.duration or 0) * base.num / base.den
+    return np.zeros((round(seconds * base.rate), base.channels), np.float32)
 
 
 def _to_ns(ticks: int, num: int, den: int) -> int:

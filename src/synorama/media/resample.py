@@ -30,7 +30,7 @@ LEAP_NS = 2_000_000
 BEND_S = 10.0  # spacing at which the smoothed line may bend
 STRAIGHT_NS = 4_000.0
 DENSE = 20  # knots a piece, from which on they are observations that jitter
-LEAST_SHIFT = 0.02  # samples of the grid; less is not worth an interpolation
+LEAST_SHIFT = 0.02  # samples; less is not worth an interpolation
 NS_PER_S = 1e9
 
 
@@ -58,6 +58,11 @@ class Run:
         """The true mean rate of its samples."""
         span = float(self.elapsed_ns[-1] - self.elapsed_ns[0])
         return float(self.index[-1] - self.index[0]) / span * NS_PER_S
+
+    def usable_hz(self, nominal_hz: float) -> float:
+        """Return its rate, or the nominal one, which is cheaper to resample, if as good."""
+        off = abs(self.rate_hz / nominal_hz - 1) * float(self.index[-1])
+        return nominal_hz if off < LEAST_SHIFT else self.rate_hz
 
     @property
     def straight(self) -> bool:
@@ -165,7 +170,7 @@ class UniformGrid:
         run = self._runs.pop(0)
         first_tick = (run.start_ns - self.start_ns) * self._rate_hz / NS_PER_S
         if run.straight and abs(first_tick - round(first_tick)) < LEAST_SHIFT:
-            return _Straight(run, round(first_tick), self._rate_hz)
+            return _Straight(run.usable_hz(self._nominal_hz), round(first_tick), self._rate_hz)
         return _Bent(run, first_tick, self._nominal_hz, self._rate_hz)
 
     def _place(self, piece: tuple[int, Float32]) -> Iterator[Float32]:
@@ -198,8 +203,8 @@ def _expected(runs: tuple[Run, ...], rate_hz: int, sample_count: int) -> int:
 class _Straight:
     """A run with one rate, whose first sample lies on the grid: plain resampling."""
 
-    def __init__(self, run: Run, first_tick: int, rate_hz: int) -> None:
-        self._stream = _stream(run.rate_hz, rate_hz)
+    def __init__(self, run_hz: float, first_tick: int, rate_hz: int) -> None:
+        self._stream = _stream(run_hz, rate_hz)
         self._tick = first_tick
 
     def push(self, samples: Float32, *, last: bool) -> tuple[int, Float32]:
