@@ -5,12 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-# The same examples on every machine, so that a change is judged by itself. New ones are searched
-# for with `pytest --hypothesis-profile=search`; what they find is kept beside a test by `@example`.
-settings.register_profile("fixed", derandomize=True)
-settings.register_profile("search", derandomize=False, max_examples=1000)
+# The same examples on every machine, so that a change is judged by itself; machines may be slow. New
+# ones are searched for with `pytest --hypothesis-profile=search`; what they find is kept beside a test
+# by `@example`.
+settings.register_profile(
+    "fixed", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("search", settings.get_profile("fixed"), derandomize=False)
 settings.load_profile("fixed")
 
 SHARED_DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"

@@ -33,6 +33,9 @@ __all__ = [
     "FileRef",
     "GeometryResult",
     "LoopClosure",
+    "ObjectFileRecord",
+    "ObjectPlace",
+    "ObjectRecord",
     "PairEvidence",
     "PointCloud",
     "PointTrack",
@@ -847,6 +850,80 @@ class GeometryResult:
     wearers: Mapping[str, RegistrationResult] = field(default_factory=dict)
     cameras: Mapping[str, CameraPose] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ObjectPlace:
+    """Where a scanned object stands, and who says so.
+
+    Parameters
+    ----------
+    by
+        ``person``, or ``registration`` to the points of a scan.
+    how
+        In words for the operator.
+    T_world_object
+        None where the object's place in a scan is known, and the scan's in the world is not.
+    T_scan_object
+        Where it stood at the scan; None where its place was told in the world.
+    sigma_m
+        One sigma in the scan's frame, root mean square over its surface [m]; None where a person's
+        word is all there is.
+    """
+
+    by: Literal["person", "registration"]
+    how: str
+    T_world_object: RigidTransform | None = None
+    T_scan_object: RigidTransform | None = None
+    sigma_m: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectFileRecord:
+    """A file of a scanned object: its name beside the main file, its size, hex blake3 of it."""
+
+    name: str
+    bytes: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ObjectRecord:
+    """What is known of a scanned object short of its surface.
+
+    Parameters
+    ----------
+    name
+        Unique in the session.
+    refused
+        Why it could not be read, in words; empty where it was.
+    unit, unit_recognised
+        Of its main file's numbers, and whether its size alone tells it.
+    size_m
+        ``(3,)`` extent along the axes of its file [m].
+    triangles
+        How many its surface has.
+    watertight, textured
+        Whether the surface is closed, and whether it has a texture.
+    files
+        The main file first.
+    notes
+        What the operator should know.
+    place
+        Where it stands; None where nobody says so.
+    """
+
+    name: str
+    refused: str = ""
+    unit: str = ""
+    unit_recognised: bool = False
+    size_m: Float64 = field(default_factory=lambda: np.zeros(3))
+    triangles: int = 0
+    watertight: bool = False
+    textured: bool = False
+    files: tuple[ObjectFileRecord, ...] = ()
+    notes: tuple[str, ...] = ()
+    place: ObjectPlace | None = None
 
 
 @dataclass(frozen=True, slots=True)

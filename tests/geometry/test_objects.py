@@ -23,12 +23,11 @@ from synorama.geometry.mesh_files import read_triangles, textures_named
 from synorama.geometry.objects import (
     ObjectFile,
     parse_object,
-    placed,
     read_object,
+    record_of,
     sampled,
     thumbnail,
 )
-from synorama.transform import RigidTransform
 
 CORNERS = [(x, y, z) for x in (0, 120) for y in (0, 80) for z in (0, 50)]
 QUADS = [(1, 2, 4, 3), (5, 7, 8, 6), (1, 5, 6, 2), (3, 4, 8, 7), (1, 3, 7, 5), (2, 6, 8, 4)]
@@ -109,11 +108,12 @@ def test_its_picture_shows_it_on_white(textured: Path) -> None:
     assert not painted[:, 0].any()
 
 
-def test_a_place_is_said_by_somebody(textured: Path) -> None:
-    pose = RigidTransform("world", "box", np.eye(4))
-    thing = placed(read_object(textured), pose, "person")
-    assert thing.placed_by == "person"
-    assert thing.T_world_object is pose
+def test_what_is_known_of_it_is_told(textured: Path) -> None:
+    told = record_of(read_object(textured))
+    assert (told.triangles, told.watertight, told.textured) == (12, True, True)
+    sizes = [(textured.parent / file.name).stat().st_size for file in told.files]
+    assert [file.bytes for file in told.files] == sizes
+    assert told.place is None
 
 
 @pytest.mark.parametrize(("factor", "unit"), [(1.0, "mm"), (0.001, "m")])

@@ -34,12 +34,21 @@ width of its 95 % interval. A device's own goes before that of its model.
     position_m = [1.20, -2.05, 1.40]
     position_sigma_m = 0.05
 
+    [[objects]]
+    path = "objects/mug.obj"
+    id = "mug"
+    unit = "mm"
+    T_scan_object = [[1, 0, 0, 0.42], [0, 1, 0, -1.3], [0, 0, 1, 0.9], [0, 0, 0, 1]]
+    refine = true
+
     [speech]
     language = "en"
     vocabulary = ["colander", "whisk"]
 
 A position is that of a camera that stands, in the world frame of the trajectories (MPS), and
-counts where registration finds none; ``position_sigma_m`` is one sigma along each axis.
+counts where registration finds none; ``position_sigma_m`` is one sigma along each axis. An object
+stands where ``T_world_object`` says, or in the frame of a scan ``T_scan_object``, which ``refine``
+settles on the scan's points.
 """
 
 from __future__ import annotations
@@ -48,7 +57,7 @@ import sys
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from synorama.errors import ConfigError
 
@@ -60,6 +69,7 @@ __all__ = [
     "CameraModel",
     "Device",
     "Intrinsics",
+    "ObjectEntry",
     "Position",
     "RecordingEntry",
     "Rig",
@@ -80,6 +90,7 @@ UNSTATED_WITHIN_MS = 20.0  # of a skew that came without an interval: as of none
 Metres = Annotated[float, Field(allow_inf_nan=False, ge=-1000, le=1000)]
 Milliseconds = Annotated[float, Field(allow_inf_nan=False, ge=-2000, le=2000)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$", max_length=64)]
+Row = tuple[Metres, Metres, Metres, Metres]
 
 
 class Skew(NamedTuple):
@@ -188,6 +199,30 @@ class SessionEntry(_Strict):
     ignore: tuple[str, ...] = ()
 
 
+class ObjectEntry(_Strict):
+    """What the operator says of a scanned object; ``path`` is its main file.
+
+    ``T_world_object`` or ``T_scan_object``, four rows of four, says where it stands; with
+    ``refine`` the latter is a start, and the points of ``scan`` say the rest.
+    """
+
+    path: str
+    id: Name | None = None
+    unit: Literal["m", "cm", "mm"] | None = None
+    T_world_object: tuple[Row, Row, Row, Row] | None = None
+    T_scan_object: tuple[Row, Row, Row, Row] | None = None
+    scan: Name = "scan-1"
+    refine: bool = False
+
+    @model_validator(mode="after")
+    def _one_place(self) -> ObjectEntry:
+        if self.T_world_object is not None and self.T_scan_object is not None:
+            raise ValueError("an object has one place: give T_world_object or T_scan_object")
+        if self.refine and self.T_scan_object is None:
+            raise ValueError("'refine' needs T_scan_object to start from")
+        return self
+
+
 class SpeechEntry(_Strict):
     """What the operator says of the session's speech.
 
@@ -207,6 +242,7 @@ class SessionConfig(_Strict):
 
     session: SessionEntry = SessionEntry()
     recordings: tuple[RecordingEntry, ...] = ()
+    objects: tuple[ObjectEntry, ...] = ()
     speech: SpeechEntry = SpeechEntry()
 
 
@@ -245,14 +281,21 @@ def load_session_config(folder: Path) -> SessionConfig:
     config = _load(path, SessionConfig)
     _refuse_twice(path, "path", [PurePath(r.path).as_posix() for r in config.recordings])
     _refuse_twice(path, "id", [r.id for r in config.recordings if r.id])
-    for entry in config.recordings:
-        if not (folder / entry.path).exists():
+    _refuse_twice(path, "path", [PurePath(o.path).as_posix() for o in config.objects])
+    _refuse_twice(path, "id", [o.id for o in config.objects if o.id])
+    _refuse_absent(path, "recording", [entry.path for entry in config.recordings])
+    _refuse_absent(path, "object", [entry.path for entry in config.objects])
+    return config
+
+
+def _refuse_absent(path: Path, what: str, named: Sequence[str]) -> None:
+    for name in named:
+        if not (path.parent / name).exists():
             raise ConfigError(
-                f"it names the recording '{entry.path}', which is not there",
+                f"it names the {what} '{name}', which is not there",
                 path=path,
                 hint="correct the path, or remove the entry",
             )
-    return config
 
 
 def session_toml(session_id: str, entries: Sequence[RecordingEntry]) -> str:

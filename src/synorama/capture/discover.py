@@ -116,7 +116,8 @@ def discover(folder: Path | str, *, rig: Path | None = None) -> Discovery:
     config = load_session_config(folder)
     known = load_rig(rig or find_rig(folder))
     ignored = _ignored(folder, config, files)
-    candidates = [p for p in files if p not in ignored and not _is_aside(folder, p)]
+    kept = [p for p in files if p not in ignored]
+    candidates = [p for p in kept if not _is_aside(folder, p)]
     claimed, unread = _claim(candidates)
     found = _name(_takes(claimed), folder, config, known)
     if not found and not unread:
@@ -129,8 +130,8 @@ def discover(folder: Path | str, *, rig: Path | None = None) -> Discovery:
         folder=folder,
         session_id=config.session.id or _plain(folder.resolve().name),
         found=found,
-        scans=tuple(p for p in files if _under(folder, p, "scan", SCAN_SUFFIXES)),
-        objects=tuple(p for p in files if _under(folder, p, "object", OBJECT_SUFFIXES)),
+        scans=tuple(p for p in kept if _under(folder, p, "scan", SCAN_SUFFIXES)),
+        objects=tuple(p for p in kept if _under(folder, p, "object", OBJECT_SUFFIXES)),
         unread=tuple(unread),
         ignored=tuple(sorted(ignored)),
     )

@@ -29,6 +29,7 @@ __all__ = [
     "Weakness",
     "displacement_sigma_m",
     "evidence_of",
+    "kernel_of",
     "pushed_through",
     "score",
 ]
@@ -42,6 +43,7 @@ FLOOR_M, FLOOR_RAD = 0.0012, 3e-4
 BENT_FLOOR_M = 0.010  # a scan that bends is known no better anywhere
 BENT_M = 0.0022  # misfits of whole blocks [m], above which a scan bends
 SCORE_AROUND = 2.5
+SCALE_M, REACH_M = 0.03, 0.15  # of the last look at each point
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,9 +93,21 @@ def score(
 ) -> float:
     """Return how well points lie on a surface, 0 to 1: the mean of a kernel of their misfits."""
     found = match(points_m, surface, near, T, reach_m)
+    return float(_kernel(found, scale_m).sum()) / max(len(points_m), 1)
+
+
+def kernel_of(points_m: Float64, surface: Surface, T: Float64, unit: float) -> Float64:
+    """Return how well each point lies on a surface, ``(N,)`` from 0 to 1; their mean is `score`."""
+    found = match(points_m, surface, surface, T, REACH_M * unit)
+    met = np.zeros(len(points_m))
+    met[found.which] = _kernel(found, SCALE_M * unit)
+    return met
+
+
+def _kernel(found: Matches, scale_m: float) -> Float64:
     around = SCORE_AROUND * scale_m
-    kernel = np.exp(-0.5 * (found.misfit_m / scale_m) ** 2 - 0.5 * (found.distance_m / around) ** 2)
-    return float(kernel.sum()) / max(len(points_m), 1)
+    off = (found.misfit_m / scale_m) ** 2 + (found.distance_m / around) ** 2
+    return np.asarray(np.exp(-0.5 * off), np.float64)
 
 
 def pushed_through(free_m: Float64, near: Near, T: Float64, reach_m: float) -> float:

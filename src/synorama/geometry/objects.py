@@ -22,7 +22,7 @@ from synorama.geometry.mesh_files import (
     read_triangles,
     textures_named,
 )
-from synorama.transform import RigidTransform
+from synorama.records import ObjectFileRecord, ObjectPlace, ObjectRecord
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -37,8 +37,8 @@ __all__ = [
     "ScannedObject",
     "Unit",
     "parse_object",
-    "placed",
     "read_object",
+    "record_of",
     "sampled",
     "thumbnail",
 ]
@@ -79,10 +79,8 @@ class ScannedObject:
         Whether the surface is closed: each edge belongs to two faces of one orientation.
     notes
         What the operator should know.
-    T_world_object
+    place
         Where it stands, as a person or a registration says; None where nobody does.
-    placed_by
-        Who says so: ``person`` or ``registration``; empty where nobody does.
     """
 
     name: str
@@ -92,8 +90,7 @@ class ScannedObject:
     mesh: Triangles
     watertight: bool
     notes: tuple[str, ...] = ()
-    T_world_object: RigidTransform | None = None
-    placed_by: Literal["", "person", "registration"] = ""
+    place: ObjectPlace | None = None
 
     @property
     def size_m(self) -> Float64:
@@ -169,11 +166,26 @@ def parse_object(
     return ScannedObject(name, tuple(files), chosen, unit is None, mesh, _watertight(mesh), notes)
 
 
-def placed(
-    thing: ScannedObject, pose: RigidTransform, by: Literal["person", "registration"]
-) -> ScannedObject:
-    """Return the object where a person or a registration says that it stands."""
-    return replace(thing, T_world_object=pose, placed_by=by)
+def record_of(thing: ScannedObject) -> ObjectRecord:
+    """Return what is known of an object short of its surface and its bytes."""
+    return ObjectRecord(
+        name=thing.name,
+        unit=thing.unit,
+        unit_recognised=thing.unit_recognised,
+        size_m=thing.size_m,
+        triangles=len(thing.mesh.faces),
+        watertight=thing.watertight,
+        textured=thing.textured,
+        files=tuple(_file_record(file) for file in thing.files),
+        notes=thing.notes,
+        place=thing.place,
+    )
+
+
+def _file_record(file: ObjectFile) -> ObjectFileRecord:
+    import blake3
+
+    return ObjectFileRecord(file.name, len(file.data), blake3.blake3(file.data).hexdigest())
 
 
 def _recognised(raw: Triangles, name: str) -> Unit:

@@ -15,7 +15,15 @@ import numpy as np
 
 from synorama.errors import UsageError
 from synorama.geometry.alternatives import check_alternatives
-from synorama.geometry.confidence import Evidence, evidence_of, pushed_through, score
+from synorama.geometry.confidence import (
+    REACH_M,
+    SCALE_M,
+    Evidence,
+    evidence_of,
+    pushed_through,
+    score,
+)
+from synorama.geometry.duel import contrast
 from synorama.geometry.fine import TILT_SIGMA_RAD, Step, refine
 from synorama.geometry.prepare import (
     Points,
@@ -267,7 +275,7 @@ class _Task:
             T = refine(
                 some, variance, self.fine, self.fine, one.T, steps, self.asked.tilt_sigma_rad
             )
-            met = score(judges, self.fine, self.fine, T, 0.03 * self.unit, 0.15 * self.unit)
+            met = score(judges, self.fine, self.fine, T, SCALE_M * self.unit, REACH_M * self.unit)
             finals.append(Candidate(T, met, one.solid))
         return self._settled(self._distinct(finals))
 
@@ -276,14 +284,23 @@ class _Task:
         near = [c for c in finals if c.value > TIE * finals[0].value]
         if len(near) < 2:
             return finals
-        points, scale, reach = self.points.points_m, 0.03 * self.unit, 0.15 * self.unit
+        points, scale, reach = self.points.points_m, SCALE_M * self.unit, REACH_M * self.unit
         settled = []
         for one in near:
             T = self._refined(one.T)
             met = score(points, self.fine, self.fine, T, scale, reach)
             settled.append(Candidate(T, met, one.solid))
         settled.sort(key=lambda c: -c.value)
-        return settled + finals[len(near) :]
+        return self._winner_first(settled) + finals[len(near) :]
+
+    def _winner_first(self, settled: list[Candidate]) -> list[Candidate]:
+        """Put first which stands against each of the others where the surface can tell."""
+        winner = settled[0]
+        for other in settled[1:]:
+            places = (winner.T, other.T)
+            if contrast(self.points, self.fine, self.lookup, places, self.unit) < 0:
+                winner = other
+        return [winner, *(one for one in settled if one is not winner)]
 
     def _from_afar(self, start: Float64) -> Candidate:
         some = self._some(self.sparse_m, COARSE_POINTS)

@@ -80,7 +80,7 @@ class Found:
         """Runner-up over best; 0 where a person gave the start and nothing else was tried."""
         if not self.others:
             return 0.0
-        return max(self.others[0].value, 0.0) / max(self.best.score - self.best.solid, 1e-9)
+        return min(1.0, max(self.others[0].value, 0.0) / max(self.best.value, 1e-9))
 
     @property
     def slide(self) -> tuple[Float64, float] | None:

@@ -13,6 +13,7 @@ from synorama.errors import DamagedSessionError
 from synorama.media.source import MediaSource
 from synorama.records import (
     GeometryResult,
+    ObjectRecord,
     Recording,
     RecordingClock,
     Transcript,
@@ -21,6 +22,7 @@ from synorama.records import (
 )
 from synorama.session.geometry_io import read_geometry
 from synorama.session.guard import open_guarded
+from synorama.session.objects_io import read_object_records
 from synorama.session.parts import check_header
 from synorama.session.records_io import read_recording
 from synorama.session.schema import SessionInfo
@@ -60,6 +62,8 @@ class Content:
         None where nothing was transcribed.
     geometry
         None where nothing was registered.
+    objects
+        Scanned objects, short of their surfaces.
     """
 
     info: SessionInfo
@@ -74,6 +78,7 @@ class Content:
     coarse: Mapping[str, RecordingClock]
     transcript: Transcript | None
     geometry: GeometryResult | None
+    objects: tuple[ObjectRecord, ...] = ()
 
     @property
     def words(self) -> tuple[Word, ...] | None:
@@ -116,12 +121,18 @@ def read_content(path: Path) -> Content:
             sync_warnings=tuple(read_json(file["sync"], "warnings")) if "sync" in file else (),
             transcript=_read_transcript(file),
             geometry=_read_geometry(file),
+            objects=_read_objects(file),
         )
 
 
 def _read_geometry(file: Any) -> GeometryResult | None:
     group = file.get("geometry", {})
     return read_geometry(group) if "about" in group else None
+
+
+def _read_objects(file: Any) -> tuple[ObjectRecord, ...]:
+    group = file.get("geometry", {})
+    return read_object_records(group["objects"]) if "objects" in group else ()
 
 
 def _read_transcript(file: Any) -> Transcript | None:

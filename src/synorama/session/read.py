@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
@@ -19,6 +20,7 @@ from synorama.media.video import VideoDecoder
 from synorama.records import (
     AudioTrack,
     GeometryResult,
+    ObjectRecord,
     Problem,
     Recording,
     RecordingClock,
@@ -32,12 +34,19 @@ from synorama.records import (
 )
 from synorama.session.choose import Select, Timeline, sample_spans
 from synorama.session.content import Content, read_content
+from synorama.session.guard import open_guarded
 from synorama.session.links import check_linked, state_of_link
+from synorama.session.objects_io import read_scanned_object, read_thumbnail
 from synorama.session.poses import MAX_GAP_S, TRAJECTORY, Trajectory
 from synorama.session.schema import SessionInfo
+from synorama.session.storage import damage_named
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
+
+    from synorama.geometry.objects import ScannedObject
 
     from synorama.transform import RigidTransform
 
@@ -218,8 +227,9 @@ class Session:
         outside = [f"{name}: no session times: {why}" for name, why in content.outside.items()]
         unverified = [] if self.verified else [UNVERIFIED]
         spoken = content.transcript.warnings if content.transcript else ()
-        media = self._media_warnings()
-        return (*unverified, *content.sync_warnings, *unsynced, *outside, *spoken, *media)
+        things = [f"object {o.name} was not read: {o.refused}" for o in self.objects if o.refused]
+        told = (*content.sync_warnings, *unsynced, *outside, *spoken, *things)
+        return (*unverified, *told, *self._media_warnings())
 
     def recording(self, name: str) -> Recording:
         """Return a recording as its device gave it: times are the device's."""
@@ -392,6 +402,42 @@ class Session:
     def geometry(self) -> GeometryResult | None:
         """Where scans, other glasses and cameras are; None where nothing was registered."""
         return self._read().geometry
+
+    @property
+    def objects(self) -> tuple[ObjectRecord, ...]:
+        """What is known of the scanned objects, also of those that could not be read."""
+        return self._read().objects
+
+    def scanned_object(self, name: str) -> ScannedObject:
+        """Return an object of `objects` whole: its surface [m], and its files byte for byte.
+
+        Raises
+        ------
+        NotInSessionError
+            There is no such object, or it could not be read.
+        DamagedSessionError
+            Its bytes are not those that were written.
+        """
+        with self._object_group(name) as group:
+            return read_scanned_object(name, group, self.path)
+
+    def thumbnail(self, name: str) -> bytes:
+        """Return a PNG picture of an object of `objects`; errors as `scanned_object`."""
+        with self._object_group(name) as group:
+            return read_thumbnail(group)
+
+    @contextmanager
+    def _object_group(self, name: str) -> Iterator[Any]:
+        found = next((one for one in self.objects if one.name == name), None)
+        if found is None or found.refused:
+            why = f": {found.refused}" if found else ""
+            raise NotInSessionError(
+                f"there is no object '{name}'{why}",
+                path=self.path,
+                hint="objects are: " + ", ".join(o.name for o in self.objects if not o.refused),
+            )
+        with open_guarded(self.path) as file, damage_named(self.path):
+            yield file["geometry/objects"][name]
 
     def words(self, t0_ns: int, t1_ns: int) -> tuple[Word, ...]:
         """Return the words that ended after ``t0`` and by ``t1``, in order of their end.

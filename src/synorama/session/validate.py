@@ -20,6 +20,7 @@ from synorama.records import FileRef, Problem, Recording, RecordingClock, VideoT
 from synorama.session.content import Content, read_content, read_session_times
 from synorama.session.guard import open_guarded
 from synorama.session.links import state_of_link
+from synorama.session.objects_io import wrong_files
 from synorama.session.records_io import moments_ns
 from synorama.session.seal import digest_blocks
 from synorama.session.storage import damage_named, in_order
@@ -50,6 +51,7 @@ def validate(path: Path, *, every_byte: bool = False) -> tuple[Problem, ...]:
         problems += _check_clocks(content, path)
         if every_byte:
             problems += [*_check_tables(path), *_check_media(content, path)]
+            problems += _check_objects(path)
     except (IncompleteSessionError, UnsafeSessionError, DamagedSessionError) as error:
         return (Problem(_code(error), error.message, severe=True),)
     return tuple(problems)
@@ -137,6 +139,16 @@ def _tables(group: Any) -> Iterator[Any]:
 def _chunks(dataset: Any) -> Iterator[Any]:
     for chunk in dataset.iter_chunks():
         yield dataset[chunk]
+
+
+def _check_objects(path: Path) -> Iterator[Problem]:
+    with open_guarded(path) as file:
+        for name, group in file.get("geometry/objects", {}).items():
+            try:
+                texts = list(wrong_files(group))
+            except (OSError, RuntimeError, KeyError) as error:
+                texts = [f"it cannot be read: {error}"]
+            yield from (Problem("object", f"object '{name}': {t}", severe=True) for t in texts)
 
 
 def _check_media(content: Content, path: Path) -> Iterator[Problem]:

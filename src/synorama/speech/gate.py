@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["gated", "others_talk"]
 
-MARGIN = 1.0  # spreads above the middle of the other's talk
 OWN_REACH = 31  # frames around own speech that stay open: 150 ms before and after
 RAMP = 5
 CLOSED = 0.01
@@ -41,15 +40,13 @@ def others_talk(levels: Levels, divides: Mapping[tuple[int, int], Divide], devic
         ratio = median_filter(levels.smooth_ratio_db(a, b), MEDIAN)
         active = levels.active[a] | levels.active[b]
         with np.errstate(invalid="ignore"):
-            other |= active & _on_the_other_side(ratio, divide, device == a)
+            other |= active & _other_alone(ratio, divide, device == a)
     return other
 
 
-def _on_the_other_side(ratio: NDArray[np.float64], divide: Divide, is_first: bool) -> Bool:
-    low, high = divide.middles_db
-    if is_first:
-        return ratio < min(low + MARGIN * divide.spreads_db[0], divide.threshold_db)
-    return ratio > max(high - MARGIN * divide.spreads_db[1], divide.threshold_db)
+def _other_alone(ratio: NDArray[np.float64], divide: Divide, is_first: bool) -> Bool:
+    beyond = ratio - divide.threshold_db if is_first else divide.threshold_db - ratio
+    return beyond < -divide.other_alone_db(is_first)
 
 
 def gated(

@@ -38,6 +38,7 @@ SMOOTH_FRAMES = 21  # over which ratios are taken to learn from and to gate
 ENOUGH_FRAMES = 300  # 3 s of speech
 LEAST_SEPARATION_DB, LEAST_SHARE, LEAST_CLARITY = 5.0, 0.08, 2.0
 ASSUMED_HALF_DB = 6.0
+ALONE_SHARE, ALONE_SPREADS = 0.12, 1.5  # of separation; around its middle is one person's talk
 ITERATIONS = 80
 
 
@@ -200,6 +201,17 @@ class Divide:
         """How far apart the two kinds of talk are."""
         return self.middles_db[1] - self.middles_db[0]
 
+    def other_alone_db(self, is_first: bool) -> float:
+        """Return how far beyond the threshold [dB] one device hears but the other one's wearer.
+
+        Between there and the threshold both talk, and a device hears its own wearer best.
+        """
+        if not self.learned:
+            return 0.0
+        other = 0 if is_first else 1
+        reach = max(ALONE_SHARE * self.separation_db, ALONE_SPREADS * self.spreads_db[other])
+        return max(abs(self.threshold_db - self.middles_db[other]) - reach, 0.0)
+
     def described(self, devices: tuple[str, str], offset_ms: float | None) -> SpeakerCalibration:
         """Return it as the transcript keeps it, with its reason in words."""
         return SpeakerCalibration(
@@ -237,7 +249,7 @@ def _calibrated(levels: Levels, a: int, b: int) -> Divide:
     talk = ratio[(levels.active[a] | levels.active[b]) & np.isfinite(ratio)]
     if len(talk) < ENOUGH_FRAMES:
         return _assumed(0.0)
-    middles, spreads, shares = _two_normals(talk)
+    middles, spreads, shares = _two_kinds(talk)
     smaller = float(shares.min())
     clarity = np.sqrt(2) * (middles[1] - middles[0]) / float(np.hypot(*spreads))
     if (
@@ -261,17 +273,29 @@ def _assumed(smaller_share: float) -> Divide:
     return Divide(0.0, (-half, half), (half / 2, half / 2), False, smaller_share)
 
 
-def _two_normals(values: Float64) -> tuple[Float64, Float64, Float64]:
-    """Fit two normal distributions by expectation maximisation: middles, spreads and shares."""
+def _two_kinds(values: Float64) -> tuple[Float64, Float64, Float64]:
+    """Fit two normal distributions, and an even one between for where both people talk.
+
+    Without the third, talk at once would draw one of the two into the middle. By expectation
+    maximisation; returns middles, spreads and shares of the two.
+    """
     middles = np.percentile(values, [15, 85]).astype(np.float64)
-    spreads, shares = np.array([3.0, 3.0]), np.array([0.5, 0.5])
+    spreads, shares = np.array([3.0, 3.0]), np.array([0.45, 0.45, 0.1])
     for _ in range(ITERATIONS):
-        away = (values[:, np.newaxis] - middles) / spreads
-        likely = shares / spreads * np.exp(-0.5 * np.square(away)) + 1e-12
+        likely = shares * _densities(values, middles, spreads) + 1e-12
         mine = likely / likely.sum(axis=1, keepdims=True)
-        weight = mine.sum(axis=0) + 1e-9
-        middles = (mine * values[:, np.newaxis]).sum(axis=0) / weight
-        variance = (mine * np.square(values[:, np.newaxis] - middles)).sum(axis=0) / weight
+        weight, kinds = mine.sum(axis=0) + 1e-9, mine[:, :2]
+        middles = (kinds * values[:, np.newaxis]).sum(axis=0) / weight[:2]
+        variance = (kinds * np.square(values[:, np.newaxis] - middles)).sum(axis=0) / weight[:2]
         spreads, shares = np.maximum(np.sqrt(variance), 1.0), weight / weight.sum()
     order = np.argsort(middles)
-    return middles[order], spreads[order], shares[order]
+    return middles[order], spreads[order], shares[order] / shares[order].sum()
+
+
+def _densities(values: Float64, middles: Float64, spreads: Float64) -> Float64:
+    """Return ``(N, 3)`` densities of one person's talk, of the other's, and of both at once."""
+    away = (values[:, np.newaxis] - middles) / spreads
+    normal = np.exp(-0.5 * np.square(away)) / (spreads * np.sqrt(2 * np.pi))
+    between = (values > middles.min()) & (values < middles.max())
+    even = between / max(float(np.ptp(middles)), 1.0)
+    return np.column_stack([normal, even])

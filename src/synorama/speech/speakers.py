@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Attribution"]
 
-BIAS = 0.4  # of half the separation: a device keeps its words this far beyond the threshold
 NEAR_MIDDLE = 0.7  # of half the separation: as near to it a bystander may be
 FAR_BELOW_DB = 8.0  # a bystander is this much lower on every device than its wearer
 AROUND_NS = 400_000_000  # around a word, too: a wearer's unstressed word has loud neighbours
@@ -27,6 +26,20 @@ UNCLEAR_DB = 2.0  # where nothing was learned, levels as near as this tell nothi
 SURE = 0.5  # of half the separation: words whose wearer is beyond doubt
 ENOUGH_WORDS = 5
 OVERLAPPED_SHARE = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class _Margin:
+    """How far [dB] beyond the threshold to another device a device's wearer is heard."""
+
+    db: float
+    divide: Divide
+    is_first: bool
+
+    @property
+    def other_alone(self) -> bool:
+        """Whether only the other device's wearer talks."""
+        return self.db < -self.divide.other_alone_db(self.is_first)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,10 +70,10 @@ class Attribution:
         margins = self._margins(word)
         if not margins:
             return word  # nobody else recorded then, and one device alone does not tell
-        margin, divide = min(margins, key=lambda m: m[0])
-        if self._by_nobody(word, margin, divide, own_db):
+        least = min(margins, key=lambda m: m.db)
+        if self._by_nobody(word, least, own_db):
             return word
-        if margin < -(BIAS * divide.separation_db / 2 if divide.learned else 0.0):
+        if least.other_alone:
             return None
         return replace(word, speaker=word.device)
 
@@ -71,33 +84,31 @@ class Attribution:
         if (min(a, b), max(a, b)) not in self.divides:
             return (one.probability or 0.0) > (other.probability or 0.0)
         frames = self._frames(one if one.timed_by == "pocketsphinx" else other)
-        return self._margin(a, b, frames)[0] > 0
+        return self._margin(a, b, frames).db > 0
 
     def _frames(self, word: HeardWord) -> slice:
         shift = self.shifts_ns.get(word.device, 0)
         return self.levels.span(word.start_ns + shift, word.end_ns + shift)
 
-    def _margins(self, word: HeardWord) -> list[tuple[float, Divide]]:
-        """Return how far beyond each threshold [dB] the device's wearer is heard."""
+    def _margins(self, word: HeardWord) -> list[_Margin]:
+        """Return how far beyond each threshold the device's wearer is heard."""
         if word.device not in self.levels.devices:
             return []
         device, frames = self.levels.devices.index(word.device), self._frames(word)
         others = [b if a == device else a for a, b in self.divides if device in (a, b)]
         margins = [self._margin(device, other, frames) for other in others]
-        return [m for m in margins if np.isfinite(m[0])]
+        return [m for m in margins if np.isfinite(m.db)]
 
-    def _margin(self, device: int, other: int, frames: slice) -> tuple[float, Divide]:
+    def _margin(self, device: int, other: int, frames: slice) -> _Margin:
         a, b = min(device, other), max(device, other)
         divide = self.divides[a, b]
         beyond = self.levels.ratio_db(a, b, frames) - divide.threshold_db
-        return (beyond if device == a else -beyond), divide
+        return _Margin(beyond if device == a else -beyond, divide, device == a)
 
-    def _by_nobody(
-        self, word: HeardWord, margin: float, divide: Divide, own_db: Mapping[int, float]
-    ) -> bool:
-        if not divide.learned:
-            return abs(margin) < UNCLEAR_DB
-        if abs(margin) > NEAR_MIDDLE * divide.separation_db / 2:
+    def _by_nobody(self, word: HeardWord, margin: _Margin, own_db: Mapping[int, float]) -> bool:
+        if not margin.divide.learned:
+            return abs(margin.db) < UNCLEAR_DB
+        if abs(margin.db) > NEAR_MIDDLE * margin.divide.separation_db / 2:
             return False
         around = replace(word, start_ns=word.start_ns - AROUND_NS, end_ns=word.end_ns + AROUND_NS)
         frames = self._frames(around)
@@ -111,7 +122,7 @@ class Attribution:
         heard: dict[int, list[float]] = {}
         for word in words:
             margins = self._margins(word)
-            if margins and all(m > SURE * d.separation_db / 2 for m, d in margins):
+            if margins and all(m.db > SURE * m.divide.separation_db / 2 for m in margins):
                 device = self.levels.devices.index(word.device)
                 heard.setdefault(device, []).append(self._level_db(device, self._frames(word)))
         return {d: float(np.median(v)) for d, v in heard.items() if len(v) >= ENOUGH_WORDS}
