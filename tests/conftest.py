@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-# The same examples on every machine, so that a change is judged by itself; machines may be slow. New
-# ones are searched for with `pytest --hypothesis-profile=search`; what they find is kept beside a test
-# by `@example`.
+# The same examples on every machine, so that a change is judged by itself; machines may be slow.
+# `pytest --hypothesis-profile=search` looks for new ones; what it finds is kept beside a test by
+# `@example`.
 settings.register_profile(
     "fixed", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )

@@ -7,6 +7,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from synorama.pipeline.ingest import INGEST
+from synorama.pipeline.objects import OBJECTS
 from synorama.pipeline.refine_clock import REFINE_CLOCK
 from synorama.pipeline.register import REGISTER
 from synorama.pipeline.stage import Progress, Stage
@@ -18,7 +19,7 @@ __all__ = ["ASSEMBLE", "PARTS"]
 
 EPOCH_SIGMA_S = 60.0
 
-PARTS = (INGEST, SYNC, REGISTER, REFINE_CLOCK, WORDS)
+PARTS = (INGEST, SYNC, REGISTER, OBJECTS, REFINE_CLOCK, WORDS)
 """The stages whose parts a session is made of; one that is skipped brings none."""
 
 

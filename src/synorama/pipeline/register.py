@@ -108,7 +108,7 @@ def _by_pictures(
     try:
         return improved(recordings, world, files, scans, lenses)
     except InputError as error:  # shapes alone have to do
-        return dict(scans), {}, [f"pictures were not used: {_in_words(error)}"]
+        return dict(scans), {}, [f"pictures were not used: {in_words(error)}"]
 
 
 # --- what the glasses bring ------------------------------------------------------------------
@@ -155,7 +155,7 @@ def _scans(
             clouds[name] = _kept(side.cloud)
             results[name] = _place(side, world)
         except InputError as error:
-            results[name] = RegistrationResult("refused", _in_words(error))
+            results[name] = RegistrationResult("refused", in_words(error))
     progress("register", len(found), len(found))
     return results, {name: clouds[name] for name in results if name in clouds}
 
@@ -179,7 +179,8 @@ def _kept(cloud: PointCloud) -> PointCloud:
     return PointCloud(cloud.frame, points, colours=colours)
 
 
-def _in_words(error: Exception) -> str:
+def in_words(error: Exception) -> str:
+    """Return what happened and what to do about it."""
     hint = getattr(error, "hint", "")
     message = getattr(error, "message", str(error))
     return f"{message}; {hint}" if hint else message
@@ -202,7 +203,7 @@ def _wearer(other: _Worn, world: _Worn) -> RegistrationResult:
     try:
         return register(mine, world.points, options)
     except InputError as error:
-        return RegistrationResult("refused", _in_words(error))
+        return RegistrationResult("refused", in_words(error))
 
 
 def _same_frame(mine: PointCloud, world: _Worn) -> RegistrationResult:

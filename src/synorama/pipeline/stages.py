@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from synorama.pipeline.assemble import ASSEMBLE
 from synorama.pipeline.ingest import INGEST
+from synorama.pipeline.objects import OBJECTS
 from synorama.pipeline.refine_clock import REFINE_CLOCK
 from synorama.pipeline.register import REGISTER
 from synorama.pipeline.stage import Progress, Stage
@@ -16,4 +17,13 @@ from synorama.pipeline.transcribe import TRANSCRIBE, WORDS
 
 __all__ = ["STAGES", "Progress", "Stage"]
 
-STAGES: tuple[Stage, ...] = (INGEST, SYNC, REGISTER, REFINE_CLOCK, TRANSCRIBE, WORDS, ASSEMBLE)
+STAGES: tuple[Stage, ...] = (
+    INGEST,
+    SYNC,
+    REGISTER,
+    OBJECTS,
+    REFINE_CLOCK,
+    TRANSCRIBE,
+    WORDS,
+    ASSEMBLE,
+)
