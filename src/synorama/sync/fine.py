@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from synorama.sync.lines import Line, RobustFit, Spline, fit_line, fit_spline, mad
+from synorama.sync.smoothing import moving_mean
 from synorama.sync.windows import Correlograms, Windowing, correlate_windows, parabola
 
 if TYPE_CHECKING:
@@ -231,10 +232,8 @@ def _rough_peaks(
     rows: Correlograms, offsets_s: Float64, slopes: Float64
 ) -> list[tuple[float, float]]:
     """Return ``(lag, slope)`` of the highest distinct peaks of smoothed stacks."""
-    from scipy.ndimage import uniform_filter1d
-
     t = rows.times_s - rows.times_s.mean()
-    smooth = uniform_filter1d(_clipped(rows), 3, axis=1)
+    smooth = moving_mean(_clipped(rows), 3)
     curves = _slant(smooth, offsets_s, t, slopes, rows.rate_hz)
     found: list[tuple[float, float, float]] = []
     for slope, curve in zip(slopes, curves, strict=True):
@@ -355,8 +354,6 @@ def _block_stacks(
     rows: Correlograms, line: Line, span_s: tuple[float, float], blocks: int, half: int
 ) -> Float32:
     """Return each block's stack along the best of several local slopes, ``(blocks, lags)``."""
-    from scipy.ndimage import uniform_filter1d
-
     out = np.zeros((blocks, 2 * half + 1), np.float32)
     curves = np.pad(_clipped(rows), ((0, 0), (half, half)))
     edges = np.linspace(*span_s, blocks + 1)
@@ -368,8 +365,7 @@ def _block_stacks(
             lag = line(t) + slope * (t - (edges[b] + edges[b + 1]) / 2)
             stack = _around(curves[mine], rows.lags_s[mine], lag, half, rows.rate_hz)
             np.maximum(out[b], stack, out=out[b])
-    smooth: Float32 = uniform_filter1d(out, 3, axis=1)
-    return smooth
+    return moving_mean(out, 3)
 
 
 def _around(

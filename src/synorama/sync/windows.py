@@ -6,7 +6,7 @@ phase, which holds the delay, counts equally at all frequencies.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -25,6 +25,7 @@ __all__ = ["Correlograms", "Windowing", "correlate_windows", "parabola", "whiten
 
 LOW_HZ, HIGH_HZ = 150.0, 7200.0
 RAMP_S = 0.005
+AT_ONCE = 4  # windows: more of them take memory, and no less time
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,22 +103,38 @@ def correlate_windows(
     """
     rate = other.rate_hz
     width, reach = int(windowing.width_s * rate), int(windowing.reach_s * rate)
-    times, lags, curves = [], [], []
+    firsts = np.array(list(_firsts(reference, other, lag, centres_s, width, reach)), np.int64)
+    i, j = firsts.reshape(-1, 2).T
+    curves = np.empty((len(i), 2 * reach + 1), np.float32)
+    for k in range(0, len(i), AT_ONCE):
+        rows = slice(k, k + AT_ONCE)
+        a = _cut(reference, j[rows] - reach, width + 2 * reach)
+        b = _cut(other, i[rows], width)
+        curves[rows] = whitened(a, b, 2 * reach + 1, rate, windowing.whitening)
+    return Correlograms((i + width / 2) / rate, (j - i) / rate, curves, rate)
+
+
+def _firsts(
+    reference: MonoSound,
+    other: MonoSound,
+    lag: Callable[[float], float],
+    centres_s: Float64,
+    width: int,
+    reach: int,
+) -> Iterator[tuple[int, int]]:
+    """Yield the first samples, in ``other`` and the reference, of windows that can be used."""
     for centre in centres_s:
-        i = int(centre * rate) - width // 2
-        j = round(i + lag(float(centre)) * rate)
+        i = int(centre * other.rate_hz) - width // 2
+        j = round(i + lag(float(centre)) * other.rate_hz)
         if not _inside(i, i + width, other) or not _inside(j - reach, j + width + reach, reference):
             continue
-        b = other.samples[i : i + width]
-        a = reference.samples[j - reach : j + width + reach]
-        if not (_alive(a) and _alive(b)):
-            continue
-        curves.append(whitened(a, b, 2 * reach + 1, rate, windowing.whitening))
-        times.append((i + width / 2) / rate)
-        lags.append((j - i) / rate)
-    shape = (len(curves), 2 * reach + 1)
-    table = np.array(curves, np.float32).reshape(shape)
-    return Correlograms(np.array(times, float), np.array(lags, float), table, rate)
+        a, b = reference.samples[j - reach : j + width + reach], other.samples[i : i + width]
+        if _alive(a) and _alive(b):
+            yield i, j
+
+
+def _cut(sound: MonoSound, firsts: NDArray[np.int64], count: int) -> NDArray[np.int16]:
+    return np.stack([sound.samples[first : first + count] for first in firsts])
 
 
 def parabola(left: Float32, peak: Float32, right: Float32) -> Float64:
@@ -142,16 +159,22 @@ def whitened(
 ) -> Float32:
     """Correlate ``b`` with the ``count`` places in ``a`` from its first sample on.
 
-    The result is in units of the root mean square over all places that the FFT holds.
+    The last axis is time; several at once take a third of the time. The result is in units of
+    the root mean square over all places that the FFT holds.
     """
     from scipy.fft import irfft, next_fast_len, rfft
 
-    n = next_fast_len(len(a) + len(b) // 8, real=True)
+    n = next_fast_len(a.shape[-1] + b.shape[-1] // 8, real=True)
     ramp = int(RAMP_S * rate_hz)
-    cross = rfft(_eased(a, ramp), n) * np.conj(rfft(_eased(b, ramp), n))
-    cross *= _band(n, rate_hz) / (np.abs(cross) + 1e-3) ** whitening
+    heard = _band(n, rate_hz)
+    cross = rfft(_eased(a, ramp), n)
+    cross[..., : heard.start] = cross[..., heard.stop :] = 0
+    inside = cross[..., heard]
+    inside *= np.conj(rfft(_eased(b, ramp), n)[..., heard])
+    inside *= (np.abs(inside) + np.float32(1e-3)) ** np.float32(-whitening)
     curve = irfft(cross, n)
-    out: Float32 = curve[:count] / (np.sqrt(np.mean(curve * curve)) + 1e-20)
+    level = np.sqrt(np.mean(curve * curve, axis=-1, keepdims=True)) + 1e-20
+    out: Float32 = curve[..., :count] / level
     return out
 
 
@@ -159,12 +182,14 @@ def _eased(samples: NDArray[np.int16], ramp: int) -> Float32:
     """Fade in and out: cut ends are clicks, which fill bands that the sounds leave empty."""
     out = samples.astype(np.float32)
     rise = np.arange(1, ramp + 1, dtype=np.float32) / (ramp + 1)
-    out[:ramp] *= rise[: len(out)]
-    out[-ramp:] *= rise[::-1][-len(out) :]
+    length = out.shape[-1]
+    out[..., :ramp] *= rise[:length]
+    out[..., -ramp:] *= rise[::-1][-length:]
     return out
 
 
 @lru_cache(maxsize=16)
-def _band(n: int, rate_hz: int) -> Float32:
+def _band(n: int, rate_hz: int) -> slice:
+    """Return which frequencies of a spectrum count."""
     hz = np.fft.rfftfreq(n, 1 / rate_hz)
-    return ((hz > LOW_HZ) & (hz < HIGH_HZ)).astype(np.float32)
+    return slice(int(np.searchsorted(hz, LOW_HZ, "right")), int(np.searchsorted(hz, HIGH_HZ)))
