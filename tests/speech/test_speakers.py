@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from synorama.errors import ClocksDisagreeError
-from synorama.speech.levels import calibrate, measure_levels
+from synorama.speech.levels import _two_kinds, calibrate, measure_levels
 from synorama.speech.merge import without_duplicates
 from synorama.speech.offset import residual_offset
 from synorama.speech.speakers import Attribution
@@ -56,6 +56,33 @@ def test_the_learned_threshold_follows_the_gain() -> None:
         assert divide.learned
         thresholds.append(divide.threshold_db)
     assert thresholds[0] - thresholds[1] == pytest.approx(9.0, abs=1.0)
+
+
+@pytest.mark.parametrize("at_once", [0.0, 0.2, 0.35])
+@pytest.mark.parametrize("spread_db", [0.8, 3.0])
+def test_talk_at_once_moves_no_heap(at_once: float, spread_db: float) -> None:
+    rng = np.random.default_rng(round(10 * at_once))
+    alone = rng.choice([-18.0, 2.0], 4000, p=[0.6, 0.4]) + rng.normal(0, spread_db, 4000)
+    both = rng.uniform(-18, 2, round(4000 * at_once))
+    middles, spreads, shares = _two_kinds(np.concatenate([alone, both]))
+    assert middles == pytest.approx([-18, 2], abs=0.7)
+    assert spreads == pytest.approx(max(spread_db, 1.0), abs=0.7)
+    assert shares == pytest.approx([0.6, 0.4], abs=0.05)
+
+
+@pytest.mark.parametrize("crosstalk_db", [-6.0, -10.0, -15.0])
+def test_a_device_keeps_its_wearers_words_where_both_talk(crosstalk_db: float) -> None:
+    kept, others = [], []
+    for given in (talk(s, 60, crosstalk_db=crosstalk_db) for s in (11, 12)):
+        for device in WEARERS:
+            told = attributed(given).attribute(as_heard(given.words, device))
+            starts = {w.start_ns for w in told}
+            mine = [w for w in given.words if w.speaker == device and w.overlapped]
+            kept += [w.start_ns in starts for w in mine]
+            alone = [w for w in given.without_overlap() if w.speaker != device]
+            others += [w.start_ns in starts for w in alone]
+    assert np.mean(kept) >= 0.93
+    assert np.mean(others) <= 0.04
 
 
 def test_a_word_heard_alike_by_both_from_afar_is_nobodys() -> None:

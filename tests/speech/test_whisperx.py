@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from difflib import SequenceMatcher
 from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.signal import resample_poly
 
 from synorama.capture import open_recording
 from synorama.errors import MissingDependencyError, ModelDamagedError, ModelLanguageError
-from synorama.speech import read_device, transcribe, whisperx
+from synorama.simulate.sound.clips import GRID_HZ
+from synorama.simulate.sound.voices import load_voice
+from synorama.speech import from_samples, read_device, transcribe, whisperx
+from synorama.speech.backend import Recognizer
 from synorama.speech.backends import BackendChoice, load_recognizer
+from synorama.speech.heard import bare
 from synorama.speech.language import full_scale
+from synorama.speech.sound import SPEECH_HZ
 from synorama.speech.transcribe import Asked
 
 SAID = (
@@ -106,21 +114,42 @@ def test_without_whisperx_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPat
         whisperx.WhisperX("tiny.en", offline=True)
 
 
-@pytest.mark.skipif(
-    whisperx.PYTHON_ENVIRONMENT not in os.environ,
-    reason=f"{whisperx.PYTHON_ENVIRONMENT} names no Python that has WhisperX",
-)
-def test_the_real_whisperx_transcribes_offline(
-    shared_data: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+# --- the real one, see .ci/whisperx ---------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def real(tiny_model: Path) -> Iterator[Recognizer]:
+    if whisperx.PYTHON_ENVIRONMENT not in os.environ:
+        pytest.skip(f"{whisperx.PYTHON_ENVIRONMENT} names no Python that has WhisperX")
     stub = Path(__file__).with_name("whisperx_with_stub.py")
-    monkeypatch.setattr(whisperx, "WORKER", stub)
-    backend = load_recognizer(BackendChoice("whisperx", str(tiny_model), offline=True, threads=1))
-    assert backend.name == "whisperx"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(whisperx, "WORKER", stub)
+        backend = load_recognizer(
+            BackendChoice("whisperx", str(tiny_model), offline=True, threads=1)
+        )
+        assert backend.name == "whisperx"
+        yield backend
+
+
+def test_the_real_whisperx_transcribes_offline(real: Recognizer, shared_data: Path) -> None:
     sound = read_device(open_recording(shared_data / "4_audio" / "faster-whisper" / "jfk.flac"))
-    made = backend.recognize(full_scale(sound.samples), "en", ())
+    made = real.recognize(full_scale(sound.samples), "en", ())
     assert {w.timed_by for one in made for w in one.words} <= {"whisperx", "spread"}
-    transcript = transcribe([sound], backend, Asked(language="en"))
+    transcript = transcribe([sound], real, Asked(language="en"))
     said = " ".join(w.text.strip(".,").lower() for w in transcript.words)
     assert said == SAID
+    assert transcript.backend == "whisperx"
+
+
+def test_the_real_whisperx_understands_the_lab(real: Recognizer) -> None:
+    voice = load_voice("anna")
+    told = voice.utterances[:8]
+    pause = np.zeros(GRID_HZ, np.float32)
+    pieces = [part for one in told for part in (voice.samples(one), pause)]
+    samples = resample_poly(np.concatenate(pieces), 1, GRID_HZ // SPEECH_HZ)
+    sound = from_samples("anna", samples.astype(np.float32))
+    transcript = transcribe([sound], real, Asked(language="en"))
+    heard = [bare(w.text) for w in transcript.words]
+    said = [bare(w.text) for one in told for w in one.words]
+    assert SequenceMatcher(None, said, heard, autojunk=False).ratio() >= 0.85
     assert transcript.backend == "whisperx"
