@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from synorama.errors import UsageError
+from synorama.pipeline.objects import OBJECTS
 from synorama.pipeline.refine_clock import REFINE_CLOCK, best_clocks
 from synorama.pipeline.register import REGISTER
 from synorama.pipeline.stages import STAGES, Progress, Stage
@@ -22,7 +23,7 @@ from synorama.pipeline.workspace import (
     read_journal,
     writing,
 )
-from synorama.records import GeometryResult, Problem, Recording, SyncResult
+from synorama.records import GeometryResult, ObjectRecord, Problem, Recording, SyncResult
 
 __all__ = ["Outcome", "StageRun", "process", "status"]
 
@@ -45,7 +46,7 @@ class Outcome:
     """What `process` leaves: the session file, its stages, the clocks and the places.
 
     ``starts_ns`` holds each recording's first device time, ``problems`` what is wrong with it;
-    ``geometry`` is None where nothing was registered.
+    ``geometry`` is None where nothing was registered, ``objects`` tells of scanned things.
     """
 
     session: Path
@@ -54,6 +55,7 @@ class Outcome:
     starts_ns: Mapping[str, int | None]
     problems: Mapping[str, tuple[Problem, ...]]
     geometry: GeometryResult | None = None
+    objects: tuple[ObjectRecord, ...] = ()
 
 
 def process(
@@ -97,6 +99,7 @@ def process(
         {r.id: r.first_ns for r in recordings},
         {r.id: r.problems for r in recordings},
         _geometry(work) if REGISTER.name in there else None,
+        _things(work) if OBJECTS.name in there else (),
     )
 
 
@@ -242,6 +245,12 @@ def _geometry(work: Workspace) -> GeometryResult:
     from synorama.session.geometry_io import read_geometry_part
 
     return read_geometry_part(work.part(REGISTER.name))
+
+
+def _things(work: Workspace) -> tuple[ObjectRecord, ...]:
+    from synorama.session.objects_io import read_objects_part
+
+    return read_objects_part(work.part(OBJECTS.name))
 
 
 def _recordings(work: Workspace) -> tuple[Recording, ...]:

@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from synorama.geometry.objects import ScannedObject
-
     from synorama.transform import RigidTransform
 
     Int64 = NDArray[np.int64]
