@@ -267,7 +267,8 @@ class _Staging:
         level = FULL / float(np.abs(loud).max(initial=QUIETEST))
         self._power += float(np.square(loud).sum())
         self._loud += int(np.count_nonzero(loud))
-        np.rint(loud * np.float32(level), out=self._held[self._count : end], casting="unsafe")
+        loud *= np.float32(level)
+        self._held[self._count : end] = np.rint(loud, out=loud)
         self._pieces.append((end, level))
         self._count = end
 
@@ -282,7 +283,7 @@ class _Staging:
         for end, level in self._pieces:
             loud = out[first:end] * np.float32(gain / level)
             np.clip(loud, -FULL, FULL, out=loud)
-            np.rint(loud, out=out[first:end], casting="unsafe")
+            out[first:end] = np.rint(loud, out=loud)
             first = end
         out.setflags(write=False)
         return out

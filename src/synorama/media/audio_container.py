@@ -92,48 +92,28 @@ def decode_joined(
     Half an hour has ten thousands of frames: FFmpeg joins them for a fraction of what it costs to
     hand each around. Errors are those of `decode_frames`.
     """
-    queue = _Queue()
+    import av
+
+    queue: Any = None
+    kind: tuple[Any, ...] = ()
     for packet, frames, base, file in _each_packet(sources, stream_index):
+        for frame in frames or ():
+            if kind != _kind(frame, file):
+                yield from _waiting(queue)
+                queue, kind = av.AudioFifo(), _kind(frame, file)
+            frame.pts = None  # the queue refuses times that leap; here only the order counts
+            queue.write(frame)
+        if frames is None or (queue is not None and queue.samples >= count):
+            yield from _waiting(queue)
         if frames is None:
-            yield from queue.empty()
             yield _silence(packet, base)
-            continue
-        for frame in frames:
-            if not queue.fits(frame, file):
-                yield from queue.empty()
-            queue.add(frame, file)
-        if queue.length >= count:
-            yield from queue.empty()
-    yield from queue.empty()
+    yield from _waiting(queue)
 
 
-class _Queue:
-    """Joins decoded frames of one kind."""
-
-    def __init__(self) -> None:
-        self.length = 0
-        self._fifo: Any = None
-        self._kind: tuple[Any, ...] = ()
-
-    def fits(self, frame: Any, file: int) -> bool:
-        """Tell whether a frame is of the kind of those that wait."""
-        return not self.length or self._kind == _kind(frame, file)
-
-    def add(self, frame: Any, file: int) -> None:
-        """Append a frame, which fits."""
-        import av
-
-        if not self.length:
-            self._fifo, self._kind = av.AudioFifo(), _kind(frame, file)
-        frame.pts = None  # the queue refuses times that leap; here only the order counts
-        self._fifo.write(frame)
-        self.length += frame.samples
-
-    def empty(self) -> Iterator[Float32]:
-        """Yield what waits, if anything does."""
-        if self.length:
-            self.length = 0
-            yield to_float(self._fifo.read())
+def _waiting(queue: Any) -> Iterator[Float32]:
+    """Yield what waits in a queue, if anything does."""
+    if queue is not None and queue.samples:
+        yield to_float(queue.read())
 
 
 def _kind(frame: Any, file: int) -> tuple[Any, ...]:
@@ -252,7 +232,7 @@ def index_at(track: AudioTrack, t_ns: int) -> float:
 
 def _each_packet(
     sources: Sequence[MediaSource], stream_index: int, start: tuple[int, int] | None = None
-) -> Iterator[tuple[Any, list[Any] | None, _Base, int]]:
+) -> Iterator[tuple[Any, Sequence[Any] | None, _Base, int]]:
     """Yield each packet, its frames (None: it cannot be decoded), the time base and the file."""
     first_file, first_ns = start or (0, None)
     decoder: Any = None
@@ -310,14 +290,15 @@ def _packets(container: Any, stream: Any, *, last: bool) -> Iterator[Any]:
             yield packet
 
 
-def _decode(decoder: Any, packet: Any) -> list[Any] | None:
+def _decode(decoder: Any, packet: Any) -> Sequence[Any] | None:
     """Return the packet's frames, or None where it cannot be decoded."""
     import av
 
     try:
-        return list(decoder.decode(packet if packet.size else None))
+        frames: Sequence[Any] = decoder.decode(packet if packet.size else None)
     except av.FFmpegError:
         return None
+    return frames
 
 
 @dataclass(frozen=True, slots=True)
