@@ -97,13 +97,13 @@ def _correlate(reference: Features, other: Features) -> Iterator[_Chunk]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Blocks:
-    """The spectra of a recording's overlapping blocks, ``(blocks, bands, frequencies)``.
+    """The spectra of a recording's overlapping blocks, each ``(bands, frequencies)``.
 
     Short chunks are correlated with it block by block (overlap-save): FFTs that fit into a cache,
     all bands of one at once.
     """
 
-    spectra: Complex64
+    spectra: tuple[Complex64, ...]
     count: int
     size: int
     step: int
@@ -118,8 +118,8 @@ class _Blocks:
         step = size - longest + 1
         padded = np.pad(features.values, ((0, 0), (longest - 1, size)))
         firsts = range(0, features.count + longest - 1, step)
-        blocks = [rfft(padded[:, first : first + size].astype(np.float32)) for first in firsts]
-        return cls(np.array(blocks), features.count, size, step)
+        blocks = (rfft(padded[:, first : first + size].astype(np.float32)) for first in firsts)
+        return cls(tuple(blocks), features.count, size, step)
 
     def correlate(self, part: Float32) -> Float32:
         """Return the sum of all bands' correlations for every start, as in `_Chunk`."""
