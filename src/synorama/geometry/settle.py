@@ -37,6 +37,7 @@ STANDING_M = 0.015  # above its lowest place: nearer is what it stands on
 SEEN_M = 0.015
 LEAST_SEEN, LEAST_SHARE_HIGH = 0.30, 0.10
 FACING = -0.3  # up or sideways; the underside is seen by nobody
+LEAST_HELD = 0.09  # of what is known of shifts; boxes of which two sides are seen have 0.14
 FAR_M, FAR_RAD = 0.10, float(np.deg2rad(20.0))
 
 
@@ -78,7 +79,8 @@ def settled(thing: ScannedObject, scan_m: Float64, start: RigidTransform) -> Set
     Raises
     ------
     RegistrationRefusedError
-        The scan does not show it there, or it is too flat to be told from what it lies on.
+        The scan does not show it there, or too few of its sides to hold it, or it is too flat to
+        be told from what it lies on.
     """
     places, normals, _ = sampled(thing, SAMPLES)
     surface = Surface(places, normals, np.ones(len(places)), 0.0)
@@ -89,7 +91,7 @@ def settled(thing: ScannedObject, scan_m: Float64, start: RigidTransform) -> Set
     moved_m, turned_rad = _apart(found, start, places.mean(axis=0))
     outward = normals if thing.watertight else None
     seen = _seen(near, places, outward, found)
-    evidence = evidence_of(near, variance, surface, T, unit=SMALL)
+    evidence = evidence_of(near, variance, surface, T, unit=SMALL, handheld=False)
     _check(thing.name, seen, moved_m, turned_rad, evidence)
     assert evidence is not None  # checked
     sigma_m = displacement_sigma_m(evidence.covariance, places)
@@ -133,6 +135,11 @@ def _check(
             f"the scan shows {100 * seen:.0f} % of what stands out of '{name}' there: it was "
             "elsewhere at the scan, or is too flat or too thinly scanned to be told",
             hint="look where it stands in the scan, and give that, or leave 'refine' out",
+        )
+    if evidence.shares[0] < LEAST_HELD:
+        raise RegistrationRefusedError(
+            f"what the scan shows of '{name}' lets it slide along itself",
+            hint="put it where it stands as well as you can, and leave 'refine' out",
         )
     if moved_m > FAR_M or turned_rad > FAR_RAD:
         raise RegistrationRefusedError(
