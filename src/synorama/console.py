@@ -13,21 +13,15 @@ from synorama.errors import SynoramaError
 
 if TYPE_CHECKING:
     from synorama.alignment import Alignment
-    from synorama.records import (
-        CameraPose,
-        GeometryResult,
-        RecordingClock,
-        RegistrationResult,
-        SyncResult,
-    )
+    from synorama.records import RecordingClock, SyncResult
 
 __all__ = [
     "alignment_rows",
     "clock_facts",
     "error_document",
-    "geometry_facts",
-    "geometry_rows",
     "interval_text",
+    "object_rows",
+    "place_rows",
     "ppm_text",
     "print_error",
     "print_json",
@@ -226,44 +220,49 @@ def alignment_rows(alignment: Alignment) -> list[list[str]]:
     return rows
 
 
-def geometry_rows(geometry: GeometryResult) -> list[list[str]]:
+def place_rows(places: Sequence[Mapping[str, Any]]) -> list[list[str]]:
     """Return the rows of the table of places: scans, other glasses, cameras."""
-    return [[name, one.status, one.reason] for _, name, one in _placed(geometry)]
-
-
-def geometry_facts(geometry: GeometryResult) -> dict[str, Any]:
-    """Return where everything is in the world frame as JSON-able values."""
-    places = [
-        {
-            "of": kind,
-            "name": name,
-            "status": one.status,
-            "reason": one.reason,
-            "method": one.method,
-            "T_world_source": _matrix(one),
-        }
-        for kind, name, one in _placed(geometry)
+    return [
+        [p["name"], p["of"], p["status"], _place_sigma(p), _place_basis(p) or p["reason"]]
+        for p in places
     ]
-    return {"world": geometry.world, "places": places, "warnings": list(geometry.warnings)}
 
 
-def _placed(
-    geometry: GeometryResult,
-) -> Iterator[tuple[str, str, RegistrationResult | CameraPose]]:
-    kinds: dict[str, Mapping[str, RegistrationResult] | Mapping[str, CameraPose]] = {
-        "scan": geometry.scans,
-        "wearer": geometry.wearers,
-        "camera": geometry.cameras,
-    }
-    for kind, places in kinds.items():
-        for name, one in places.items():
-            yield kind, name, one
+def _place_sigma(place: Mapping[str, Any]) -> str:
+    turn, shift = place["sigma_rotation_deg"], place["sigma_translation_m"]
+    if place["T_world_source"] is None or turn is None:
+        return "-"
+    return f"{turn:.2g} deg" if shift is None else f"{1e3 * shift:.2g} mm, {turn:.2g} deg"
 
 
-def _matrix(one: RegistrationResult | CameraPose) -> list[list[float]] | None:
-    """Return ``(4, 4)`` into the world frame; of a camera that moved the first."""
-    from synorama.records import CameraPose
+def _place_basis(place: Mapping[str, Any]) -> str:
+    """Return on what an accepted place stands; where it is not accepted its reason says more."""
+    if place["status"] != "accepted":
+        return ""
+    if place["of"] == "camera":
+        return f"{place['frames']} pictures, {place['method']}"
+    return f"{100 * place['overlap']:.0f} % meet, {place['method']}"
 
-    if isinstance(one, CameraPose):
-        return one.T_world_camera[0].tolist() if len(one.T_world_camera) else None
-    return None if one.T_target_source is None else one.T_target_source.matrix.tolist()
+
+def object_rows(objects: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+    """Return the rows of the table of scanned objects."""
+    return [_object_row(one) for one in objects]
+
+
+def _object_row(one: Mapping[str, Any]) -> list[str]:
+    if "refused" in one:
+        return [one["name"], "-", "-", f"not read: {one['refused']}"]
+    size = " x ".join(f"{100 * side:.1f}" for side in one["size_m"])
+    looks = [
+        "textured" if one["textured"] else "plain",
+        "closed" if one["watertight"] else "not closed",
+    ]
+    return [one["name"], f"{size} cm", ", ".join(looks), _object_place(one)]
+
+
+def _object_place(one: Mapping[str, Any]) -> str:
+    if one["placed_by"] is None:
+        return "not placed"
+    if one["sigma_m"] is None:
+        return f"by a {one['placed_by']}, {one['placed_how']}"
+    return f"by {one['placed_by']} to the scan, {1e3 * one['sigma_m']:.2g} mm at 1 sigma"

@@ -201,7 +201,8 @@ def test_a_processed_session_keeps_its_promises(lab: Written) -> None:
     assert [line for line in lines if line.held is False] == []
     clocks = {line.of: line for line in lines if line.what == "clock"}
     assert clocks["leader"].values["worst_ms"] == 0
-    assert {line.what for line in lines} == {"clock", "arrival", "frames", "pose", "scan"}
+    compared = {"clock", "arrival", "frames", "pose", "scan", "object"}
+    assert {line.what for line in lines} == compared
     assert len([line for line in lines if line.what == "pose" and line.held]) == 2
     for line in lines:
         if line.what == "arrival":

@@ -12,6 +12,8 @@ from synorama import console
 from synorama.errors import OutputExistsError, OutputNotWritableError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from synorama.pipeline import Outcome, Workspace
     from synorama.records import SyncResult
 
@@ -112,6 +114,7 @@ def report_outcome(
     context: typer.Context, outcome: Outcome, release: dict[str, Any] | None, as_json: bool
 ) -> None:
     from synorama.inspection import problem_texts
+    from synorama.session.places import object_facts, place_facts
 
     sync_facts = _sync_facts(outcome) if outcome.sync else None
     if as_json:
@@ -120,7 +123,8 @@ def report_outcome(
             "session": str(outcome.session),
             "stages": stages,
             "sync": sync_facts,
-            "geometry": console.geometry_facts(outcome.geometry) if outcome.geometry else None,
+            "geometry": place_facts(outcome.geometry) if outcome.geometry else None,
+            "objects": [object_facts(one) for one in outcome.objects],
             "problems": {name: problem_texts(found) for name, found in outcome.problems.items()},
         }
         console.print_json(document | (release or {}))
@@ -153,8 +157,7 @@ def _print_outcome(
 
     if outcome.sync:
         _print_clocks(context, outcome.sync, outcome)
-    if outcome.geometry:
-        console.print_table(["place of", "status", ""], console.geometry_rows(outcome.geometry))
+    _print_places(outcome)
     for name, found in outcome.problems.items():
         for text in problem_texts(p for p in found if p.severe):
             console.warn(f"{name}: {text}")
@@ -163,6 +166,25 @@ def _print_outcome(
     console.print_lines(f"session: {outcome.session}")
     if release:
         print_release(release)
+
+
+def _print_places(outcome: Outcome) -> None:
+    from synorama.session.places import object_facts, place_facts
+
+    if outcome.geometry:
+        print_places(place_facts(outcome.geometry)["places"])
+    print_objects([object_facts(one) for one in outcome.objects])
+
+
+def print_places(places: Sequence[dict[str, Any]]) -> None:
+    if places:
+        head = ["place of", "kind", "status", "1 sigma", ""]
+        console.print_table(head, console.place_rows(places))
+
+
+def print_objects(objects: Sequence[dict[str, Any]]) -> None:
+    if objects:
+        console.print_table(["object", "size", "surface", "place"], console.object_rows(objects))
 
 
 def print_release(release: dict[str, Any]) -> None:
@@ -192,6 +214,10 @@ def print_summary(summary: dict[str, Any]) -> None:
     )
     for recording in summary["recordings"]:
         print_recording(recording | {"clock": _clock_text(recording)})
+    if summary["geometry"] and summary["geometry"]["places"]:
+        console.print_lines(f"places in the world of {summary['geometry']['world']}")
+        print_places(summary["geometry"]["places"])
+    print_objects(summary["objects"])
     console.print_lines(*(f"! {text}" for text in summary["warnings"]))
 
 

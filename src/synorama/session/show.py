@@ -7,6 +7,7 @@ from typing import Any
 
 from synorama.records import Recording, RecordingClock, Track, VideoTrack, picture_doubt_ns
 from synorama.session.content import Content
+from synorama.session.places import object_facts, place_facts, scanned_places_m
 from synorama.session.read import Session
 from synorama.session.schema import SCHEMA_VERSION
 
@@ -39,7 +40,15 @@ def summarize(path: Path) -> dict[str, Any]:
         "words": None if content.words is None else len(content.words),
         "warnings": list(session.warnings),
         "recordings": [_recording(content, one) for one in content.recordings.values()],
+        "geometry": _places(path, content),
+        "objects": [object_facts(one) for one in content.objects],
     }
+
+
+def _places(path: Path, content: Content) -> dict[str, Any] | None:
+    if content.geometry is None:
+        return None
+    return place_facts(content.geometry, scanned_places_m(path, content.geometry))
 
 
 def _recording(content: Content, one: Recording) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from synorama.errors import InputError, InputNotFoundError, NotInSessionError
-from synorama.records import Recording, RecordingClock
+from synorama.records import ObjectRecord, Recording, RecordingClock
 from synorama.session import Session, open_session
 from synorama.timebase import NS_PER_S, ClockMap
 
@@ -359,5 +359,37 @@ def _scans(case: _Case) -> Iterator[Line]:
 
 
 _Check: TypeAlias = Callable[[_Case], Iterator[Line]]
-CHECKS: tuple[_Check, ...] = (_clocks, _sounds, _arrivals, _frames, _poses, _scans)
+
+
+def _objects(case: _Case) -> Iterator[Line]:
+    """Compare the scanned things, and where they were put, with those of the room."""
+    told = {thing["name"]: thing for thing in case.told.get("objects", [])}
+    for record in case.session.objects:
+        thing = told.pop(record.name, None)
+        if thing is not None:
+            yield Line("object", record.name, *_object_told(case, record, thing), {})
+    for name in told:
+        yield Line("object", name, "not there", "every file", False, {})
+
+
+def _object_told(
+    case: _Case, record: ObjectRecord, thing: Mapping[str, Any]
+) -> tuple[str, str, bool]:
+    """Return what was found of an object, what it is held to, and whether it held."""
+    strange = {file.name for file in record.files} - set(thing["files"])
+    if record.refused or strange or not record.files:
+        return record.refused or "other files than its own", "every file", False
+    place = record.place
+    world_scan = case.told["scan"]["T_world_scan"]  # None: the scan is that of another room
+    settled = place is not None and place.by == "registration" and world_scan is not None
+    if not settled or place is None or place.T_scan_object is None:
+        return f"{len(record.files)} files", "every file", True
+    true = np.linalg.inv(np.array(world_scan)) @ np.array(thing["T_world_object_at_scan"])
+    off = place.T_scan_object.matrix - true
+    corners = case.session.scanned_object(record.name).mesh.corners
+    off_mm = 1e3 * float(np.linalg.norm(corners @ off[:3, :3].T + off[:3, 3], axis=1).max())
+    return f"{off_mm:.1f} mm in the scan", f"{MOST_MM:.0f} mm", off_mm <= MOST_MM
+
+
+CHECKS: tuple[_Check, ...] = (_clocks, _sounds, _arrivals, _frames, _poses, _scans, _objects)
 """What is compared, in the order of the table."""
