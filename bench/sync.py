@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import sys
 import tempfile
@@ -29,7 +30,7 @@ from bench.sync_peers import PEERS, Peer, ask, install
 
 Float64 = NDArray[np.float64]
 OURS, FLOOR = "synorama", "decoding and resampling alone"
-AGAIN = ("synorama", FLOOR, "polysync")  # what the bars compare is measured several times
+AGAIN = (OURS, FLOOR, "polysync", "skelly-synchronize")  # what the bars compare, in turns
 MODULE = "bench.sync"
 LIMITS = {"polysync": 0.8, "skelly-synchronize": 0.25, FLOOR: 2.5}
 PEAK_MB = 250.0
@@ -49,6 +50,7 @@ class Case:
 def main() -> int:
     """Make what is missing, measure, print, and on request write the result down."""
     asked = _arguments()
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # threads that spin would count against peers
     if asked.case:
         print(json.dumps(CASES[asked.case](asked)))
         return 0
@@ -60,7 +62,7 @@ def main() -> int:
     report = Report("Clocks by sound, beside other programs")
     peers = list(_peers(report, asked.peers))
     cases = _cases(asked.rooms, asked.seed, asked.minutes)
-    bench = _Bench(asked.rooms / f"told-{asked.seed}.jsonl", asked.peers, peers)
+    bench = _Bench(asked.rooms / f"told-{asked.seed}.jsonl", asked.peers, peers, revision())
     if not asked.noted:
         bench.run(cases, asked.repeat)
     _cost(report, bench.noted(), next(c for c in cases if c.room == "half_hour"))
@@ -116,17 +118,18 @@ def _cases(rooms: Path, seed: int, minutes: float) -> list[Case]:
 
 
 def _make_rooms(asked: argparse.Namespace) -> list[dict[str, object]]:
-    from bench.sync_pairs import five_minutes, half_hour, kept
+    from bench.sync_pairs import five_minutes, half_hour, kept, six_devices
 
     short = kept(asked.rooms, five_minutes, asked.seed, 300.0)
     long = kept(asked.rooms, half_hour, asked.seed, 60 * asked.minutes)
     chosen = [("five_minutes", k, p) for k, p in enumerate(short) if "-10 dB" in p.case][:1]
-    chosen += [("half_hour", k, long[k]) for k in (0, 1)]  # the steepest drift, and losses
+    chosen += [("half_hour", k, pair) for k, pair in enumerate(long)]
     table: list[dict[str, object]] = [
         {"name": p.case, "reference": str(p.reference), "other": str(p.other), "key": [room, k]}
         for room, k, p in chosen
     ]
-    apart = {"reference": str(short[0].reference), "other": str(long[0].other)}
+    elsewhere = kept(asked.rooms, six_devices, asked.seed + 1, 150.0)  # one seed is one room
+    apart = {"reference": str(short[0].reference), "other": str(elsewhere[0].other)}
     return [*table, {"name": "no common sound", "key": ["", 0], **apart}]
 
 
@@ -146,11 +149,15 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class _Bench:
-    """Runs programs on pairs, and notes what they said: a run that was broken off goes on."""
+    """Runs programs on pairs, and notes what they said: a run that was broken off goes on.
+
+    What peers said once is kept; what things cost is measured anew for other sources, peers too.
+    """
 
     journal: Path
     folder: Path
     peers: Sequence[Peer]
+    sources: str
 
     @property
     def programs(self) -> list[str]:
@@ -162,7 +169,7 @@ class _Bench:
         for case in cases:
             for name in self.programs:
                 self._ask(case, name, 0)
-        for turn in range(repeat):
+        for turn in range(1, repeat + 1):
             for name in AGAIN:
                 self._ask(long, name, turn)
 
@@ -173,7 +180,7 @@ class _Bench:
         return list({(a.case, a.program, a.turn): a for a in told}.values())
 
     def _ask(self, case: Case, program: str, turn: int) -> None:
-        sources = revision() if program == OURS else ""
+        sources = self.sources if program == OURS or turn else ""
         key = [case.name, program, turn, sources]
         if any([a.case, a.program, a.turn, a.sources] == key for a in self.noted()):
             return
@@ -237,7 +244,7 @@ def _within(knots: Float64, span_s: tuple[float, float]) -> Float64:
 
 def _cost(report: Report, noted: Sequence[Answer], case: Case) -> None:
     """Hold the long pair's cost to the bars."""
-    mine = [a for a in noted if a.case == case.name]
+    mine = [a for a in noted if a.case == case.name and bool(a.turn) == (a.program in AGAIN)]
     told = {name: [a for a in mine if a.program == name] for name in {a.program for a in mine}}
     cpu_s = {name: statistics.median(a.cpu_s for a in answers) for name, answers in told.items()}
     for name, share in LIMITS.items():

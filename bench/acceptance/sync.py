@@ -65,6 +65,7 @@ def measure(seed: int, folder: Path) -> Mapping[str, float]:
     kinds = kept(place, formats, seed, 150.0)
     straight, lost, leap, wander = kept(place, half_hour, seed, 1800.0)
     six = kept(place, six_devices, seed, 150.0)
+    elsewhere = kept(place, six_devices, seed + 1, 150.0)  # one seed is one room
     losses = align(lost)
     return {
         "five_minutes_ms": max(align(p).worst_ms for p in short),
@@ -74,7 +75,7 @@ def measure(seed: int, folder: Path) -> Mapping[str, float]:
         "lost_ms": losses.worst_ms,
         "lost_at_s": losses.jumps_s,
         "leap_ms": align(leap).worst_ms,
-        "refused": float(align(strangers(short, six)) is NOT_PLACED),
+        "refused": float(align(strangers(short, elsewhere)) is NOT_PLACED),
         **devices(six, seed),
     }
 
