@@ -197,6 +197,21 @@ def test_two_leaping_clocks_agree_around_a_loop() -> None:
     assert [len(solution.clocks[n]) for n in "bc"] == [2, 2]
 
 
+def test_the_rate_of_a_piece_of_seconds_is_not_made_up() -> None:
+    """Two pairs tell of B's first seconds at nearly one moment, and contradict each other."""
+    s = NS_PER_S
+    parts = [(0, 0), (5.6 * s, 5.6 * s)], [(5.6 * s, 5.603 * s), (60 * s, 60.003 * s)]
+    at = np.array([0.05 * s, 60 * s]).astype(np.int64)
+    pairs = [
+        leaping("leader", "b", *parts),
+        evidence("c", "b", at, at + 6_000_000),
+        evidence("leader", "c", np.array([0, 60 * s]), np.array([0, 60 * s])),
+    ]
+    clock = solve(KNOWN, pairs).clocks["b"]
+    rates = np.array([r for m in clock for r in (m.rate_before, m.rate_after)])
+    assert np.abs(rates - 1).max() < 100e-6
+
+
 def test_all_pairs_give_the_same_as_exact_ones() -> None:
     solution = solve(KNOWN, [measured(a, b) for a, b in combinations(range(6), 2)])
     assert len(solution.loops) == 10

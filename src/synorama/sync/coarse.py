@@ -58,10 +58,11 @@ class ChunkPeak:
 
 @dataclass(frozen=True, slots=True)
 class Coarse:
-    """Candidates, best first, and each chunk's own opinion."""
+    """Candidates, best first, each chunk's own opinion, and the loudness that told them."""
 
     candidates: tuple[Candidate, ...]
     chunks: tuple[ChunkPeak, ...]
+    loudness: tuple[Features, Features]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,7 +83,7 @@ def search(reference: Features, other: Features) -> Coarse:
         sums.add(chunk)
     whole = list(sums.peaks(other.rate_hz))
     whole.sort(key=lambda c: -c.z)
-    return Coarse(tuple(_merge(whole, peaks)), tuple(peaks))
+    return Coarse(tuple(_merge(whole, peaks)), tuple(peaks), (reference, other))
 
 
 def _correlate(reference: Features, other: Features) -> Iterator[_Chunk]:

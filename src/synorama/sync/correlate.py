@@ -34,7 +34,7 @@ __all__ = ["SCORE_NEEDED", "align"]
 
 NOTHING_STANDS_OUT = "windows agree on an offset, but no common peak stands out"
 SEVERAL_PLACES = "the same sounds fit at more than one offset (repeated music, hum?)"
-ECHO_WORDS = "an echo may put it up to 5 ms off"
+ECHO_WORDS = "echoes may put it up to {ms:.0f} ms off"
 SCORE_NEEDED = 6.0  # minus log10 of the probability of chance
 SCORE_WITH_COARSE = 3.0  # where the whole recordings' envelopes agree besides
 COARSE_CLEAR = 9.0
@@ -64,6 +64,7 @@ SHORT_RATE_SIGMA_PPM = 50.0
 # An overlap of seconds may lock onto an echo, 2 to 5 ms late.
 ECHO_OVERLAP_S = 20.0
 ECHO_SECOND = 0.7
+Z95 = 1.96
 ECHO_Z = 9.0
 ECHO_SIGMA_S = 2.5e-3
 RATE_SIGMA_PPM = 1.0  # how much a crystal's rate may change beyond the range that was seen
@@ -142,7 +143,7 @@ def _align_short(reference: MonoSound, other: MonoSound) -> PairEvidence:
             ambiguous=several, p_match=belongs,
         )  # fmt: skip
     clock = _short_clock(reference, other, place)
-    reason = f"accepted; only seconds of sound, drift unknown, {ECHO_WORDS}"
+    reason = f"accepted; only seconds of sound, drift unknown, {_echo_words()}"
     return PairEvidence(
         reference.name, other.name, True, reason, score, SCORE_NEEDED, place.runner_up,
         place.agreeing, ambiguous=True, drift_ppm=0.0,
@@ -190,7 +191,7 @@ def _refine_all(
 ) -> tuple[Fine, ...]:
     best = found.best
     span = common_span(reference, other, best.line)
-    segments = find_segments(reference, other, best, found.others, coarse.chunks, span)
+    segments = find_segments(reference, other, best, found.others, coarse, span)
     fits = (refine(reference, other, s.line, s.span_s, s.tolerance_s) for s in segments)
     return tuple(f for f in fits if f is not None)
 
@@ -246,7 +247,8 @@ def _runner_up(other: MonoSound, found: _Search, fits: Sequence[Fine]) -> float:
 
 def _doubts(fits: Sequence[Fine]) -> list[str]:
     """Say in words what an operator should look at."""
-    doubts = [ECHO_WORDS] if any(_echo(f) for f in fits) else []
+    echoes = [_echo_sigma_s(f) for f in fits if _echo(f)]
+    doubts = [_echo_words(max(echoes))] if echoes else []
     for f in fits:
         times = np.concatenate([[f.span_s[0]], f.times_s, [f.span_s[1]]])
         k = int(np.argmax(np.diff(times)))
@@ -258,6 +260,15 @@ def _doubts(fits: Sequence[Fine]) -> list[str]:
 def _echo(fit: Fine) -> bool:
     short = fit.span_s[1] - fit.span_s[0] < ECHO_OVERLAP_S
     return fit.second >= ECHO_SECOND or (short and fit.stack_z < ECHO_Z)
+
+
+def _echo_sigma_s(fit: Fine) -> float:
+    """Return one sigma where echoes rival direct sound: any of the peaks may be the right one."""
+    return max(ECHO_SIGMA_S, fit.rivals_s / Z95)
+
+
+def _echo_words(sigma_s: float = ECHO_SIGMA_S) -> str:
+    return ECHO_WORDS.format(ms=1e3 * Z95 * sigma_s)
 
 
 def _clock(reference: MonoSound, other: MonoSound, fit: Fine) -> ClockMap:
@@ -273,7 +284,7 @@ def _clock(reference: MonoSound, other: MonoSound, fit: Fine) -> ClockMap:
     rate = 1.0 + fit.line.slope
     half_s = (fit.span_s[1] - fit.span_s[0]) / 2
     sigma = SIGMA_FACTOR * float(np.hypot(fit.sigma_s, fit.slope_sigma * half_s))
-    floor = ECHO_SIGMA_S if _echo(fit) else SIGMA_FLOOR_S
+    floor = _echo_sigma_s(fit) if _echo(fit) else SIGMA_FLOOR_S
     return ClockMap(
         target=reference.name,
         source=other.name,

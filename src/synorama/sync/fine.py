@@ -38,6 +38,7 @@ LEAST_HEIGHT = 4.0
 HEIGHT_SHARE = 0.45  # of the window's highest peak
 POLARITY_CLEAR = 3.0
 NEAR_S = 0.0006  # windows are refined this close to the stack's line
+RIVAL = 0.7
 ECHO_S = 0.008  # later, an echo that strong is none
 BLOCK_S = 45.0
 WANDER_S = 0.004
@@ -70,6 +71,8 @@ class Fine:
     stack_z, second, repeats
         How far the stack's peak stands out; the next peak's height over it; and that of the next
         one too far away for an echo, near 1 for hum.
+    rivals_s
+        How far the farthest peak lies that is nearly as high: which is the direct sound's?
     inverted
         Whether the microphones have opposite polarity.
     times_s, residuals_s
@@ -85,6 +88,7 @@ class Fine:
     stack_z: float
     second: float
     repeats: float
+    rivals_s: float
     inverted: bool
     times_s: Float64
     residuals_s: Float64
@@ -116,12 +120,13 @@ def refine(
     rows = _rows(reference, other, rough, span_s, tolerance_s)
     if rows.count < 4:
         return None
-    inverted, stack = _upright(rows, rough, tolerance_s)
+    inverted, best = _upright(rows, rough, tolerance_s)
     rows = rows.inverted() if inverted else rows
-    start = _start(rows, rough, stack, tolerance_s)
+    start = _start(rows, rough, best, tolerance_s)
     wander = _wander(rows, start, span_s)
     times, lags, heights = _followed(rows, rough, start, wander, span_s, tolerance_s)
-    stack_z, second, repeats = _quality(_along(rows, start, wander), rows.rate_hz)
+    stack = _along(rows, start, wander)
+    stack_z, second, repeats = _quality(stack, rows.rate_hz)
     fit = _fit(times, lags, heights, start)
     if abs(fit.line.slope) > DEVICE_SLOPE and not _stands_out(stack_z, second):
         fit = _held(fit, times, lags)
@@ -131,7 +136,7 @@ def refine(
     shrink = scatter / fit.scatter_s
     return Fine(
         span_s, fit.line, spline, fit.sigma_s * shrink, fit.slope_sigma * shrink, scatter,
-        stack_z, second, repeats, inverted, times, left,
+        stack_z, second, repeats, _rivals_s(stack, rows.rate_hz), inverted, times, left,
     )  # fmt: skip
 
 
@@ -292,6 +297,12 @@ def _quality(curve: Float32, rate_hz: int) -> tuple[float, float, float]:
     next_ones = (curve[away > least].max(initial=middle) for least in (8, ECHO_S * rate_hz))
     second, repeats = ((float(v) - middle) / (height + 1e-9) for v in next_ones)
     return height / spread, second, repeats
+
+
+def _rivals_s(curve: Float32, rate_hz: int) -> float:
+    height = curve - np.median(curve)
+    k = int(np.argmax(height))
+    return float(np.abs(np.flatnonzero(height >= RIVAL * height[k]) - k).max()) / rate_hz
 
 
 # --- wander ----------------------------------------------------------------------------------

@@ -38,6 +38,7 @@ NOTABLE_FACTOR = 5.0  # over what the other loops leave open
 SAMPLES = 9  # a pair
 EDGE_NS = 3_000_000_000  # breaks are placed to a second or so
 HUBER = 1.345
+RATE_FREEDOM = 3.0  # sigmas by which the others may turn what a pair says of a rate
 ROUNDS = 60
 DOUBTFUL_HOP = 0.5
 HARDWARE_HOP = 0.05
@@ -330,6 +331,7 @@ def _adjust(
     ]
     if not column or not rows:
         return dict(tree.clocks)
+    rows += list(_rates_before(tree.clocks, column))
     x = _huber(np.array([r for r, _ in rows]), np.array([off for _, off in rows]))
     return {
         name: own
@@ -360,6 +362,16 @@ def _rows(
             if at is not None:
                 row[at : at + 2] += sign * np.array([1.0, place])
         yield row / sigma_ns, o.off_ns / sigma_ns
+
+
+def _rates_before(
+    clocks: Mapping[str, Pieces], column: Mapping[tuple[str, int], int]
+) -> Iterator[tuple[Float64, float]]:
+    """Yield equations that hold each piece's rate: pairs tell little of a piece of seconds."""
+    for (name, piece), at in column.items():
+        row = np.zeros(2 * len(column))
+        row[at + 1] = 1 / (RATE_FREEDOM * max(clocks[name][piece].sigma_ns, 1.0))
+        yield row, 0.0
 
 
 def _huber(rows: Float64, off: Float64) -> Float64:

@@ -1,4 +1,8 @@
-"""Dropped samples: a recording whose lag leaps falls into segments, each with its own line."""
+"""Dropped samples: a recording whose lag leaps falls into segments, each with its own line.
+
+Loudness tells the leaps of two frames (32 ms) and more; smaller ones are told by windows, where
+these are not moved by echoes and by people who walk.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from synorama.sync.coarse import ChunkPeak
+from synorama.sync.coarse import ChunkPeak, Coarse
+from synorama.sync.leaps import stretches
 from synorama.sync.lines import Line, ransac
 from synorama.sync.verify import (
     REACH_S,
@@ -41,6 +46,7 @@ SHORT_REACH_S = 0.6
 LEAST_SPAN_S = 10.0
 LEAST_ROWS = 12
 LEAST_WINDOWS = 5
+CLEAR_SHARE, MOST_ELSEWHERE = 0.6, 0.25
 CLEAR_WINDOWS, CLEAR_HEIGHT = 3, 15.0  # unrelated windows peak at 4 to 8
 LEAST_CHANCE = -4.0
 DEPTH = 3
@@ -57,6 +63,7 @@ OVERLAP_S = 12.0  # by how much supports may overlap: windows straddle the break
 BREAK_WINDOWS_S = (0.5, 0.1)
 LEAST_END_S = 1.0
 BREAK_MARGIN_S = 8.0
+INDIFFERENT = 4.0  # what windows of noise may add up to
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,20 +77,43 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class _Support:
-    """A line, the span of the windows that agree with it, their middle and their number."""
+    """A line and the windows that agree with it.
+
+    Parameters
+    ----------
+    first_s, last_s, middle_s
+        The densest run of them.
+    windows, of
+        How many agree in the run, of how many.
+    elsewhere
+        How many agree outside of it.
+    """
 
     line: Line
     first_s: float
     last_s: float
     middle_s: float
     windows: int
+    of: int
+    elsewhere: int
 
     @classmethod
-    def of(cls, line: Line, times_s: Float64, agree: Bool) -> _Support:
+    def of_line(cls, line: Line, times_s: Float64, agree: Bool) -> _Support:
         """Take the densest run of the agreeing windows: others agree by chance."""
-        inside = times_s[_densest(agree)]
+        run = _densest(agree)
+        inside = times_s[run & agree]
         first, middle, last = np.percentile(inside, [2, 50, 98])
-        return cls(line, float(first), float(last), float(middle), len(inside))
+        return cls(
+            line, float(first), float(last), float(middle), len(inside), int(run.sum()),
+            int((agree & ~run).sum()),
+        )  # fmt: skip
+
+    @property
+    def clear(self) -> bool:
+        """Whether it holds in its run and nowhere else: echoes come and go as people walk."""
+        return self.windows >= CLEAR_SHARE * self.of and self.elsewhere <= (
+            MOST_ELSEWHERE * self.windows
+        )
 
 
 def find_segments(
@@ -91,50 +121,77 @@ def find_segments(
     other: MonoSound,
     found: Verified,
     others: Sequence[Verified],
-    chunks: Sequence[ChunkPeak],
+    coarse: Coarse,
     span_s: tuple[float, float],
 ) -> tuple[Segment, ...]:
     """Return the segments of a span in which ``found`` holds at least in part, in order.
 
-    Other lines come from windows near this one, from the other verified candidates, and from
-    chunks that agree on another lag.
+    Other lines come from loudness near this one, from the other verified candidates, and from
+    chunks that agree on another lag; within a segment from its windows.
     """
     whole = Segment(found.line, span_s, found.tolerance_s)
     if span_s[1] - span_s[0] <= LEAST_SPAN_S:
         return (whole,)
-    # Several segments, seen as one line, agree only widely: look closely first.
-    by_tolerance: dict[float, list[_Support]] = {}
-    for tolerance in {TOLERANCES_S[0], found.tolerance_s}:
-        lines = list(_small_jumps(reference, other, whole, tolerance))
-        lines += [_Support.of(v.line, v.times_s, v.agree) for v in others if v.log10_p < CERTAIN]
-        lines += _large_jumps(reference, other, found.line, chunks, span_s, lines)
-        by_tolerance[tolerance] = _compatible(lines, tolerance)
-    tolerance = TOLERANCES_S[0]
-    if _windows(by_tolerance[tolerance]) < ENOUGH * _windows(by_tolerance[found.tolerance_s]):
-        tolerance = found.tolerance_s
-    parts = _cut(reference, other, by_tolerance[tolerance], whole, tolerance)
+    lines = _by_loudness(reference, other, coarse, found.line, span_s)
+    lines += [_Support.of_line(v.line, v.times_s, v.agree) for v in others if v.log10_p < CERTAIN]
+    lines += _large_jumps(reference, other, found.line, coarse.chunks, span_s, lines)
+    kept = _compatible(lines, TOLERANCES_S[1])
+    parts = _cut(reference, other, kept, whole, found.tolerance_s)
     found_at = float(np.median(found.times_s[found.agree]))
     segments = tuple(s for p in parts for s in _divide(reference, other, p, DEPTH))
     holds = any(abs(s.line(found_at) - found.line(found_at)) < FOUND_SAME_S for s in segments)
     return segments if holds else (whole,)
 
 
-def _windows(lines: Sequence[_Support]) -> int:
-    return sum(s.windows for s in lines)
+def _by_loudness(
+    reference: MonoSound,
+    other: MonoSound,
+    coarse: Coarse,
+    line: Line,
+    span_s: tuple[float, float],
+) -> list[_Support]:
+    """Return the lines of the stretches between leaps, where windows agree on them."""
+    found = stretches(*coarse.loudness, line, span_s)
+    if len(found) < 2:
+        return []
+    checked = []
+    for s in found:
+        rough = Line(s.lag_s, line.slope, (s.first_s + s.last_s) / 2)
+        checked.append(verify(reference, other, rough, (s.first_s, s.last_s)))
+    return [
+        _Support.of_line(v.line, v.times_s, v.agree)
+        for v in checked
+        if v is not None and v.log10_p < CHUNKS_CHANCE
+    ]
 
 
 def _divide(
     reference: MonoSound, other: MonoSound, segment: Segment, depth: int
 ) -> tuple[Segment, ...]:
-    """Look for small jumps within a segment: around its own line, which may be new."""
+    """Look closely for small jumps within a segment: around its own line, which may be new.
+
+    Where people walk, windows agree only widely: then nothing small can be told.
+    """
     if depth == 0 or segment.span_s[1] - segment.span_s[0] <= LEAST_SPAN_S:
         return (segment,)
-    lines = list(_small_jumps(reference, other, segment, segment.tolerance_s))
-    kept = _compatible(lines, segment.tolerance_s)
-    if len(kept) < 2:
+    close = TOLERANCES_S[0]
+    lines = list(_small_jumps(reference, other, segment, close))
+    kept = _compatible([s for s in lines if s.clear], close)
+    wide = segment.tolerance_s > close and list(
+        _small_jumps(reference, other, segment, segment.tolerance_s)
+    )
+    if not kept or (wide and _windows(kept) < ENOUGH * _windows(wide[:1])):
         return (segment,)
-    parts = _cut(reference, other, kept, segment, segment.tolerance_s)
-    return tuple(s for p in parts for s in _divide(reference, other, p, depth - 1))
+    parts = _cut(reference, other, kept, segment, close)
+    return tuple(
+        s
+        for p in parts
+        for s in (_divide(reference, other, p, depth - 1) if len(kept) > 1 else (p,))
+    )
+
+
+def _windows(lines: Sequence[_Support]) -> int:
+    return sum(s.windows for s in lines)
 
 
 def _small_jumps(
@@ -157,7 +214,7 @@ def _small_jumps(
         agree = np.abs(lags - trial(t)) < tolerance_s
         if not _convince(rows.times_s, heights, agree & left, left, tolerance_s, windowing):
             return
-        yield _Support.of(trial, t, agree)
+        yield _Support.of_line(trial, t, agree)
         left &= ~agree
 
 
@@ -196,7 +253,7 @@ def _windowing(span_s: tuple[float, float]) -> Windowing:
 
 
 def _densest(agree: Bool) -> Bool:
-    """Return the agreeing windows of the densest run (Kadane's maximum subarray)."""
+    """Return the run in which most windows agree (Kadane's maximum subarray)."""
     best, run, start, bounds = -1.0, 0.0, 0, (0, 0)
     for k, hit in enumerate(agree):
         if run <= 0:
@@ -206,7 +263,7 @@ def _densest(agree: Bool) -> Bool:
             best, bounds = run, (start, k)
     inside = np.zeros(len(agree), bool)
     inside[bounds[0] : bounds[1] + 1] = True
-    return inside & agree
+    return inside
 
 
 def _large_jumps(
@@ -230,7 +287,7 @@ def _large_jumps(
         checked = verify(reference, other, Line(lag, slope, other.duration_s / 2), bounds)
         needed = CHUNKS_CHANCE if len(group) > 1 else CHUNK_CHANCE
         if checked is not None and checked.log10_p < needed:
-            out.append(_Support.of(checked.line, checked.times_s, checked.agree))
+            out.append(_Support.of_line(checked.line, checked.times_s, checked.agree))
     return out
 
 
@@ -316,9 +373,12 @@ def _break(
     span_s: tuple[float, float],
     tolerance_s: float,
 ) -> float:
-    """Return when the line after begins to fit better: with wide windows, then with narrow ones."""
+    """Return when the line after begins to fit better: with wide windows, then with narrow ones.
+
+    In a pause nothing tells: then it is its middle.
+    """
     first, last = sorted((before.last_s, after.first_s))
-    margin, at = BREAK_MARGIN_S, (first + last) / 2
+    margin = BREAK_MARGIN_S
     for width in BREAK_WINDOWS_S:
         earliest = max(first - margin, span_s[0] + LEAST_END_S)
         times = np.arange(earliest, min(last + margin, span_s[1] - LEAST_END_S), width / 2)
@@ -327,10 +387,21 @@ def _break(
         windowing = Windowing(width, max(0.004, 1.5 * tolerance_s))
         gain = _fit_along(reference, other, before.line, times, windowing)
         gain -= _fit_along(reference, other, after.line, times, windowing)
-        k = int(np.argmax(np.concatenate([[0.0], np.cumsum(gain)])))
-        at = float(times[0] + (k - 0.5) * width / 2)
-        first, last, margin = at, at, 2 * width
-    return at
+        k = _near_highest(np.concatenate([[0.0], np.cumsum(gain)]))
+        first, last = (float(times[0] + (i - 0.5) * width / 2) for i in k)
+        margin = 2 * width
+    return (first + last) / 2
+
+
+def _near_highest(total: Float64) -> tuple[int, int]:
+    """Return first and last index around the highest value, of values that are hardly lower."""
+    k = int(np.argmax(total))
+    low = np.flatnonzero(total < total[k] - INDIFFERENT)
+    before, after = low[low < k], low[low > k]
+    return (
+        int(before[-1]) + 1 if len(before) else 0,
+        int(after[0]) - 1 if len(after) else len(total) - 1,
+    )
 
 
 def _fit_along(
