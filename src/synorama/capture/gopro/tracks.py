@@ -25,6 +25,7 @@ from synorama.capture.container.health import steady_rate_hz
 from synorama.capture.container.mp4 import Mp4Track
 from synorama.capture.container.ticks import ticks_to_ns
 from synorama.capture.gopro.chapters import Chapter
+from synorama.errors import CorruptFileError
 from synorama.records import FRAME_DTYPE, AudioTrack, Problem, VideoTrack
 
 if TYPE_CHECKING:
@@ -108,7 +109,13 @@ def _frames(track: Mp4Track, file: int) -> NDArray[np.void]:
 
 
 def sound_track(chapters: Sequence[Chapter]) -> tuple[AudioTrack | None, list[Problem]]:
-    """Return the sound of all chapters as one track; None if the camera recorded none."""
+    """Return the sound of all chapters as one track; None if the camera recorded none.
+
+    Raises
+    ------
+    CorruptFileError
+        A damaged index puts the sound before where it already was.
+    """
     if chapters[0].sound is None:
         return None, [Problem("no_sound", "the recording has no sound", severe=True)]
     index, first = chapters[0].sound
@@ -116,13 +123,20 @@ def sound_track(chapters: Sequence[Chapter]) -> tuple[AudioTrack | None, list[Pr
     for chapter, start in zip(chapters, chapter_starts(chapters), strict=True):
         assert chapter.sound is not None  # verified: all chapters have the same streams
         joined.add(chapter.sound[1], start, chapter.path.name)
+    knots = joined.finish()
+    if (np.diff(knots, axis=0) <= 0).any():
+        raise CorruptFileError(
+            "the times of its sound run backwards",
+            path=chapters[0].path,
+            hint="copy the chapters from the card again",
+        )
     track = AudioTrack(
         name="audio",
         codec=CODECS.get(first.codec_tag, first.codec_tag),
         rate_hz=float(joined.rate),
         channels=first.channels,
         sample_count=joined.count,
-        knots=joined.finish(),
+        knots=knots,
         storage="container",
         stream_index=index,
         source=str(index),
