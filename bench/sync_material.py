@@ -48,6 +48,7 @@ TRIALS_A_SCENE = 50
 ROOM_EVERY = 6  # of so many scenes, sound travels in one
 DRIFT_PPM = 100.0
 LEAST_OVERLAP_S = 2.0
+VOICE_PAIRS = (("anna", "carl"), ("berta", "david"))
 SONGS, SONG_S = 6, 125.0
 FAN_S = 400
 APART_S = (30.0, 75.0)
@@ -128,7 +129,7 @@ def scene(number: int) -> Scene:
 def _kept() -> Path:
     """Return the folder of the scenes that this simulator made."""
     listed = subprocess.run(
-        ["git", "ls-files", "-s", "--", "src/synorama/simulate/sound"],
+        ["git", "ls-files", "-s", "--", "src/synorama/simulate/sound", "bench/sync_material.py"],
         cwd=Path(__file__).resolve().parent.parent,
         capture_output=True,
         check=True,
@@ -148,6 +149,7 @@ def _make(number: int) -> Scene:
     seconds, aligned = SCENES_S[number % len(SCENES_S)], _aligned(number)
     kind = KINDS[number % len(KINDS)]
     lab = simulate_plan(seed=number, seconds=seconds + 1, room=kind, aligned=aligned)
+    lab = replace(lab, voices=dict(zip(lab.voices, _voices(number), strict=True)))
     stage = RoomStage(lab, number)
     rng = randomness(number, "clocks")
     rates = 1 + 1e-6 * rng.uniform(-DRIFT_PPM / 2, DRIFT_PPM / 2, 2)
@@ -155,6 +157,14 @@ def _make(number: int) -> Scene:
     heard = _heard(stage, ears, rates, lab.start_ns, seconds)
     tracks = {name: Track(h, rate) for name, h, rate in zip(ears, heard, rates, strict=True)}
     return Scene(tracks, aligned)
+
+
+def _voices(number: int) -> tuple[str, str]:
+    """Return who speaks: others than in the session that a scene is held against.
+
+    A simulated voice says a sentence twice as a loudspeaker would: that is a replay.
+    """
+    return VOICE_PAIRS[number // len(SCENES_S) % len(VOICE_PAIRS)]
 
 
 def _ears(stage: RoomStage, camera: str) -> dict[str, Ears]:
@@ -339,7 +349,7 @@ def _other_session(
     number: int, rng: np.random.Generator, counts: tuple[int, int]
 ) -> tuple[Float32, Float32]:
     here = _long_scene(number)
-    there = here + len(SCENES_S)  # its people say the same sentences
+    there = here + len(SCENES_S)
     return _talk(here, rng, counts[0]), _talk(there, rng, counts[1])
 
 
