@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synorama.speech.embedded import LONGEST_GROUP, _in_whole, grouped
+from synorama.speech.embedded import KEPT_PAUSE, LONGEST_GROUP, _in_whole, grouped, with_pauses
 from synorama.speech.sound import SPEECH_HZ
 
 
@@ -26,6 +28,19 @@ def test_groups_hold_all_speech_in_order_and_fit_the_model(
     groups = grouped(given_spans)
     assert [span for group in groups for span in group] == given_spans
     assert all(sum(end - first for first, end in group) <= LONGEST_GROUP for group in groups)
+
+
+@given(spans())
+def test_only_short_pauses_stay(given_spans: list[tuple[int, int]]) -> None:
+    joined = with_pauses(given_spans)
+    assert all(end - first <= LONGEST_GROUP for first, end in joined)
+    ends = {end for _, end in joined}
+    for (_, end), (first, _) in pairwise(given_spans):
+        assert end in ends or first - end <= KEPT_PAUSE
+    starts = {first for first, _ in given_spans}
+    assert all(first in starts for first, _ in joined)
+    assert with_pauses([(0, 10), (20, 30)]) == [(0, 30)]
+    assert with_pauses([(0, 10), (20 + KEPT_PAUSE, 30 + KEPT_PAUSE)])[1][0] == 20 + KEPT_PAUSE
 
 
 @given(spans(), st.floats(0, 1))

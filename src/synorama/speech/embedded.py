@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 
     Float32 = NDArray[np.float32]
 
-__all__ = ["FasterWhisper", "grouped"]
+__all__ = ["FasterWhisper", "grouped", "with_pauses"]
 
 Group: TypeAlias = "list[tuple[int, int]]"
 
 SEED = 1
 LONGEST_GROUP = 28 * SPEECH_HZ  # samples; the model takes 30 s at once
+KEPT_PAUSE = SPEECH_HZ  # samples; a second of silence at most stays, as people pause in a sentence
 VAD = {"threshold": 0.5, "min_silence_duration_ms": 300, "speech_pad_ms": 200}
 LEAST_LOG_PROBABILITY = -1.0  # with this much doubt ...
 MOST_SILENCE = 0.6  # ... and this probability that nobody speaks, nobody does
@@ -108,7 +109,7 @@ class FasterWhisper:
         self, samples: Float32, language: str, vocabulary: tuple[str, ...]
     ) -> tuple[Spoken, ...]:
         """Return what is said in ``(N,)`` samples at 16 kHz."""
-        groups = grouped(_speech_spans(samples))
+        groups = grouped(with_pauses(_speech_spans(samples)))
         return tuple(
             one
             for group in groups
@@ -143,8 +144,22 @@ def _speech_spans(samples: Float32) -> list[tuple[int, int]]:
     return [(int(span["start"]), int(span["end"])) for span in found]
 
 
+def with_pauses(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Join spans over short pauses: words that are pushed together are misheard at the seams."""
+    joined: list[tuple[int, int]] = []
+    for first, end in spans:
+        fits = (
+            joined and first - joined[-1][1] <= KEPT_PAUSE and end - joined[-1][0] <= LONGEST_GROUP
+        )
+        if fits:
+            joined[-1] = (joined[-1][0], end)
+        else:
+            joined.append((first, end))
+    return joined
+
+
 def grouped(spans: Sequence[tuple[int, int]]) -> list[Group]:
-    """Join spans of speech, without the silence between them, to what a model takes at once."""
+    """Join spans of speech, without long silence between them, to what a model takes at once."""
     groups: list[list[tuple[int, int]]] = []
     held = LONGEST_GROUP
     for first, end in spans:

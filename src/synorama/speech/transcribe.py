@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Asked", "Progress", "heard_the_same", "transcribe"]
 
-VERSION = 1
+VERSION = 2
 """Raised whenever the same sound and model give other words."""
 
 Progress = Callable[[int, int], None]
