@@ -9,7 +9,7 @@ that stand apart are known no better than that until their positions are.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,7 @@ from synorama.sync.certainty import SIGMA_FACTOR, SIGMA_FLOOR_S, Evidence
 from synorama.sync.coarse import Coarse, search
 from synorama.sync.features import band_features
 from synorama.sync.fine import Fine, refine
-from synorama.sync.jumps import find_segments
+from synorama.sync.jumps import Segment, find_segments
 from synorama.sync.lines import Line
 from synorama.sync.short import LEAST_S, SHORT_S, ShortPlace, place_short
 from synorama.sync.verify import Verified, common_span, verify
@@ -53,6 +53,7 @@ LEAST_AGREEING = 5
 RUNNER_UP = 0.75
 REPEATS = 0.9
 UNHEARD_S = 60.0
+PAUSE_S = 1.0  # a leap is told to half of that, or its pause is named
 STACK_Z = 5.0  # reverberant rooms, where only many windows convince, come close to it
 BEYOND_DOUBT = 30.0
 SAME_PLACE_S = 0.05
@@ -116,10 +117,10 @@ def align(reference: MonoSound, other: MonoSound) -> PairEvidence:
         return _refused(reference, other, "no common sound", found)
     if found.best.coarse_z < COARSE_LEAST:
         return _refused(reference, other, ONLY_NOTES, found, ambiguous=True)
-    fits = _refine_all(reference, other, coarse, found)
+    segments, fits = _refine_all(reference, other, coarse, found)
     if not fits:
         return _refused(reference, other, "too little overlap", found)
-    return _judge_fits(reference, other, found, fits)
+    return _judge_fits(reference, other, found, fits, _pauses(segments))
 
 
 def _unusable(sound: MonoSound) -> str:
@@ -188,16 +189,27 @@ def _judge_all(reference: MonoSound, other: MonoSound, coarse: Coarse) -> _Searc
 
 def _refine_all(
     reference: MonoSound, other: MonoSound, coarse: Coarse, found: _Search
-) -> tuple[Fine, ...]:
+) -> tuple[tuple[Segment, ...], tuple[Fine, ...]]:
     best = found.best
     span = common_span(reference, other, best.line)
     segments = find_segments(reference, other, best, found.others, coarse, span)
     fits = (refine(reference, other, s.line, s.span_s, s.tolerance_s) for s in segments)
-    return tuple(f for f in fits if f is not None)
+    return segments, tuple(f for f in fits if f is not None)
+
+
+def _pauses(segments: Sequence[Segment]) -> Iterator[str]:
+    """Say in words of which leaps nothing that is heard tells the moment."""
+    for first, last in (s.begins_s for s in segments if s.begins_s):
+        if last - first > PAUSE_S:
+            yield f"the clock leaps somewhere from {first:.1f} to {last:.1f} s, in a pause"
 
 
 def _judge_fits(
-    reference: MonoSound, other: MonoSound, found: _Search, fits: Sequence[Fine]
+    reference: MonoSound,
+    other: MonoSound,
+    found: _Search,
+    fits: Sequence[Fine],
+    pauses: Iterable[str],
 ) -> PairEvidence:
     """Refuse what fits elsewhere as well, or does not stand out; else give the maps."""
     longest = max(fits, key=lambda f: f.span_s[1] - f.span_s[0])
@@ -212,7 +224,7 @@ def _judge_fits(
     evidence = found.evidence(runner_up)
     # A song has no leaps; and beside leaps a place is only that of a part.
     played = len(fits) == 1 and evidence.likeness < LEAST_LIKENESS
-    doubts = [*_doubts(fits), *([PLAYED_WORDS] if played else [])]
+    doubts = [*_doubts(fits), *pauses, *([PLAYED_WORDS] if played else [])]
     return PairEvidence(
         reference=reference.name,
         other=other.name,

@@ -68,11 +68,15 @@ INDIFFERENT = 4.0  # what windows of noise may add up to
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A line, the span of the other's time on which it holds, and how closely it does."""
+    """A line, the span of the other's time on which it holds, and how closely it does.
+
+    ``begins_s``: between which times it begins, if after a leap; in a pause nothing tells when.
+    """
 
     line: Line
     span_s: tuple[float, float]
     tolerance_s: float
+    begins_s: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +142,26 @@ def find_segments(
     kept = _compatible(lines, TOLERANCES_S[1])
     parts = _cut(reference, other, kept, whole, found.tolerance_s)
     found_at = float(np.median(found.times_s[found.agree]))
-    segments = tuple(s for p in parts for s in _divide(reference, other, p, DEPTH))
+    segments = [s for p in parts for s in _divide(reference, other, p, DEPTH)]
     holds = any(abs(s.line(found_at) - found.line(found_at)) < FOUND_SAME_S for s in segments)
-    return segments if holds else (whole,)
+    return tuple(_meeting(reference, other, segments)) if holds else (whole,)
+
+
+def _meeting(
+    reference: MonoSound, other: MonoSound, segments: Sequence[Segment]
+) -> Iterator[Segment]:
+    """Yield the segments, which meet where their own lines say: they were cut by rougher ones."""
+    first = segments[0]
+    for after in segments[1:]:
+        end = first.span_s[1]
+        span = first.span_s[0], after.span_s[1]
+        begins = _break(
+            reference, other, (first.line, after.line), (end, end), span, first.tolerance_s
+        )
+        end = sum(begins) / 2
+        yield replace(first, span_s=(span[0], end))
+        first = replace(after, span_s=(end, span[1]), begins_s=begins)
+    yield first
 
 
 def _by_loudness(
@@ -359,7 +380,9 @@ def _cut(
         yield Segment(line, whole.span_s, tolerance_s)
         return
     for before, after in pairwise(lines):
-        end = _break(reference, other, before, after, whole.span_s, tolerance_s)
+        around = min(before.last_s, after.first_s), max(before.last_s, after.first_s)
+        both = before.line, after.line
+        end = sum(_break(reference, other, both, around, whole.span_s, tolerance_s)) / 2
         yield Segment(before.line, (start, end), tolerance_s)
         start = end
     yield Segment(lines[-1].line, (start, last), tolerance_s)
@@ -368,16 +391,16 @@ def _cut(
 def _break(
     reference: MonoSound,
     other: MonoSound,
-    before: _Support,
-    after: _Support,
+    lines: tuple[Line, Line],
+    around_s: tuple[float, float],
     span_s: tuple[float, float],
     tolerance_s: float,
-) -> float:
-    """Return when the line after begins to fit better: with wide windows, then with narrow ones.
+) -> tuple[float, float]:
+    """Return from when to when the line after may begin to fit better: a moment, or a pause.
 
-    In a pause nothing tells: then it is its middle.
+    It is looked for with wide windows, then with narrow ones.
     """
-    first, last = sorted((before.last_s, after.first_s))
+    first, last = around_s
     margin = BREAK_MARGIN_S
     for width in BREAK_WINDOWS_S:
         earliest = max(first - margin, span_s[0] + LEAST_END_S)
@@ -385,12 +408,12 @@ def _break(
         if not len(times):
             break
         windowing = Windowing(width, max(0.004, 1.5 * tolerance_s))
-        gain = _fit_along(reference, other, before.line, times, windowing)
-        gain -= _fit_along(reference, other, after.line, times, windowing)
+        gain = _fit_along(reference, other, lines[0], times, windowing)
+        gain -= _fit_along(reference, other, lines[1], times, windowing)
         k = _near_highest(np.concatenate([[0.0], np.cumsum(gain)]))
         first, last = (float(times[0] + (i - 0.5) * width / 2) for i in k)
         margin = 2 * width
-    return (first + last) / 2
+    return first, last
 
 
 def _near_highest(total: Float64) -> tuple[int, int]:
