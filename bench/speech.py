@@ -1,9 +1,10 @@
 """Words of real speech beside the recogniser's own library, word times, cost, and a kill.
 
-    python -m bench.speech
+    python -m bench.speech [words] [starts] [thresholds] [cost] [--more FOLDER]
 
-Needs the extra ``test-speech`` and real speech in ``../shared/data/4_audio``. Prints a table and
-writes ``bench/results/speech.md``; speakers are measured by ``bench/accept.py speech``.
+Needs the extras ``test-speech`` and ``dev`` and real speech, see `bench.spoken`; FOLDER holds more
+of it, sounds with their English text beside them. Each part prints a table and writes
+``bench/results/speech_PART.md``; speakers are measured by ``bench/accept.py speech``.
 """
 
 from __future__ import annotations
@@ -14,60 +15,35 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import signal
 from tests.speech import models
 from tests.speech.talk import talk
 
 from bench.acceptance.speech import (
     CROSSTALK_DB,
-    edits,
     fixed_threshold_wrong,
     learned_threshold_wrong,
     tiny,
 )
 from bench.measuring import Report, run_case, write_result
-from synorama.capture import open_recording
+from bench.spoken import Said, edits, more_speech, noisy, plain_words, real_speech
 from synorama.simulate.sound.clips import GRID_HZ
 from synorama.simulate.sound.voices import VOICES, load_voice
-from synorama.speech import Asked, DeviceSound, WindowStore, from_samples, read_device, transcribe
+from synorama.speech import Asked, DeviceSound, WindowStore, from_samples, transcribe
 from synorama.speech.embedded import FasterWhisper
 from synorama.speech.heard import bare
 from synorama.speech.language import full_scale
 from synorama.speech.sound import SPEECH_HZ
 
 MODULE = "bench.speech"
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "4_audio"
-LICENCE = """permission is hereby granted free of charge to any person obtaining a copy of this
-software and associated documentation files to deal in the software without restriction including
-without limitation the rights to use copy modify merge publish distribute sublicense and or sell
-copies of the software and to permit persons to whom the software is furnished to do so subject to
-the following conditions the above copyright notice and this permission notice shall be included in
-all copies or substantial portions of the software"""
-JFK = """and so my fellow americans ask not what your country can do for you ask what you can do for
-your country"""
-WIZARD = """he began a confused complaint against the wizard who had vanished behind the curtain on
-the left"""
-HORIZON = "the horizon seems extremely distant"
-SAME = {"mister": "mr", "yeah": "yes", "okay": "ok", "sublicence": "sublicense", "andor": "and or"}
 NOISES_DB = (10.0, 5.0, 0.0)
 LONG_S = 1800.0
-
-
-@dataclass(frozen=True)
-class Said:
-    """Real speech, and what is said in it."""
-
-    name: str
-    samples: NDArray[np.int16]
-    text: str
 
 
 def main() -> int:
@@ -75,158 +51,102 @@ def main() -> int:
     if arguments.case:
         print(json.dumps(CASES[arguments.case](*arguments.rest)))
         return 0
-    report = Report("Speech: words, times, cost")
-    _words(report)
-    _starts(report)
-    _thresholds(report)
-    _cost(report)
-    write_result("speech", report.text("python -m bench.speech"))
-    return report.exit_code
+    missed = 0
+    for part in arguments.rest or PARTS:
+        report = Report(f"Speech: {part}")
+        PARTS[part](report, arguments)
+        missed += report.missed
+        write_result(f"speech_{part}", report.text(f"python -m bench.speech {part}"))
+    return 1 if missed else 0
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--case")
-    parser.add_argument("rest", nargs="*")
+    parser.add_argument("--more", type=Path, help="a folder of sounds with their text beside them")
+    parser.add_argument("rest", nargs="*", metavar="part", help="words, starts, thresholds, cost")
     return parser.parse_args()
 
 
 # --- words ------------------------------------------------------------------------------------
 
 
-@cache
-def real_speech() -> list[Said]:
-    return [
-        *_plain(),
-        *_channels("faster-whisper/stereo_diarization.wav", (WIZARD, HORIZON)),
-        *_read_aloud(),
-        *_cards(),
-    ]
+@dataclass(frozen=True)
+class _Errors:
+    """Wrong words, all words, and CPU seconds a second of sound."""
+
+    wrong: int
+    count: int
+    cost: float
+
+    @property
+    def percent(self) -> float:
+        return 100 * self.wrong / self.count
 
 
-def _mono(path: Path) -> NDArray[np.int16]:
-    return read_device(open_recording(path)).samples
+Way = Callable[[FasterWhisper, Said], str]
 
 
-def _plain() -> Iterator[Said]:
-    yield Said("jfk", _mono(DATA / "faster-whisper" / "jfk.flac"), JFK)
-    both = _mono(DATA / "faster-whisper" / "multilingual.mp3")
-    yield Said("licence", both[: 30 * SPEECH_HZ], LICENCE)
-    told = (DATA / "pyannote_sdist" / "sample.stm").read_text().splitlines()
-    text = " ".join(line.split(" ", 5)[5] for line in told if line.strip())
-    yield Said("dialogue", _mono(DATA / "pyannote_sdist" / "sample.wav"), text)
+def _ours(model: FasterWhisper, said: Said) -> str:
+    sound = from_samples("a", said.samples)
+    made = transcribe([sound], model, Asked(language=said.language, align=False))
+    return " ".join(w.text for w in made.words)
 
 
-def _channels(name: str, texts: Sequence[str]) -> Iterator[Said]:
-    from scipy.io import wavfile
-
-    rate, samples = wavfile.read(DATA / name)
-    for k, text in enumerate(texts):
-        given = signal.resample_poly(samples[:, k].astype(float), SPEECH_HZ, rate)
-        yield Said(f"stereo {k}", np.clip(given, -32_000, 32_000).astype(np.int16), text)
+def _library(model: FasterWhisper, said: Said) -> str:
+    sound = full_scale(said.samples)
+    segments, _ = model._model.transcribe(sound, language=said.language, beam_size=5)
+    return " ".join(s.text for s in segments)
 
 
-def _transcribed(path: Path) -> Iterator[tuple[str, str]]:
-    for line in path.read_text().splitlines():
-        text, _, name = line.rpartition("(")
-        yield name.strip(" )"), text.replace("<s>", "").replace("</s>", "").strip()
-
-
-def _read_aloud() -> Iterator[Said]:
-    folder = DATA / "pocketsphinx_sdist" / "librivox"
-    for name, text in _transcribed(folder / "transcription"):
-        yield Said(name, _mono(folder / f"{name}.wav"), text.replace(" a amiable", " amiable"))
-
-
-def _cards() -> Iterator[Said]:
-    folder = DATA / "pocketsphinx_sdist" / "cards"
-    for name, text in _transcribed(folder / "cards.transcription"):
-        yield Said(f"card {name}", _mono(folder / f"{name}.wav"), text)
-
-
-def plain_words(text: str) -> list[str]:
-    """Return words as they are compared: numbers said, spellings alike."""
-    from synorama.speech.numbers_en import spoken_forms
-
-    words: list[str] = []
-    for token in text.replace("-", " ").replace("/", " ").split():
-        forms = spoken_forms(token.strip(".,;:!?'\""))
-        for word in forms[0] if forms else [bare(token)]:
-            words += SAME.get(word, word).split()
-    return [w for w in words if w]
-
-
-def noisy(said: Said, snr_db: float, seed: int) -> Said:
-    """Return the speech in a room with a fan and clatter."""
-    rng = np.random.default_rng(seed)
-    t = np.arange(round(0.4 * SPEECH_HZ)) / SPEECH_HZ
-    room = rng.standard_normal(len(t)) * np.exp(-6.9 * t / 0.4) * 0.03
-    room[0] = 1
-    clean = said.samples.astype(np.float64) / 32_768
-    speech = signal.fftconvolve(clean, room)[: len(clean)]
-    fan = np.convolve(rng.standard_normal(len(speech)), np.ones(20) / 20, "same")
-    fan /= fan.std()
-    clatter = np.zeros(len(speech))
-    for at in rng.integers(0, max(len(speech) - 3000, 1), max(int(len(speech) / SPEECH_HZ), 1)):
-        ring = np.exp(-np.arange(3000) / 500) * np.sin(np.arange(3000) * rng.uniform(0.5, 2.5))
-        clatter[at : at + 3000] += rng.uniform(2, 6) * ring[: len(clatter) - at]
-    noise = fan + clatter
-    noise *= speech.std() / noise.std() * 10 ** (-snr_db / 20)
-    mixed = speech + noise
-    return Said(said.name, np.asarray(mixed / np.abs(mixed).max() * 30_000, np.int16), said.text)
-
-
-def _ours(model: FasterWhisper, said: Said) -> list[str]:
-    made = transcribe([from_samples("a", said.samples)], model, Asked(language="en"))
-    return plain_words(" ".join(w.text for w in made.words))
-
-
-def _library(model: FasterWhisper, said: Said) -> list[str]:
-    segments, _ = model._model.transcribe(full_scale(said.samples), language="en", beam_size=5)
-    return plain_words(" ".join(s.text for s in segments))
-
-
-def _wer(model: FasterWhisper, way: Any, speech: Sequence[Said]) -> tuple[float, float, int]:
-    """Return the word error rate [%], CPU seconds a second of sound, and the number of words."""
-    began, errors, count = time.process_time(), 0, 0
+def _errors(model: FasterWhisper, way: Way, speech: Sequence[Said]) -> _Errors:
+    began, wrong, count = time.process_time(), 0, 0
     for said in speech:
-        words = plain_words(said.text)
-        errors += edits(words, way(model, said))
+        words = plain_words(said.text, said.language)
+        wrong += edits(words, plain_words(way(model, said), said.language))
         count += len(words)
-    cpu_s = time.process_time() - began
-    seconds = sum(len(s.samples) for s in speech) / SPEECH_HZ
-    return 100 * errors / count, cpu_s / seconds, count
+    seconds = sum(s.seconds for s in speech)
+    return _Errors(wrong, count, (time.process_time() - began) / seconds)
 
 
-def _words(report: Report) -> None:
-    speech = real_speech()
+def _words(report: Report, arguments: argparse.Namespace) -> None:
+    speech = (*real_speech(), *(more_speech(arguments.more) if arguments.more else ()))
+    clean = [s for s in speech if (s.kind, s.language) == ("clean", "en")]
+    meetings = [s for s in speech if s.kind == "meeting"]
+    german = [s for s in speech if s.language == "de"]
+    loud = [noisy(s, db, k) for k, s in enumerate(clean) for db in NOISES_DB]
+    rows: list[list[str]] = []
     with tempfile.TemporaryDirectory() as made:
         base = FasterWhisper(str(models.find("base", Path(made))), offline=True, threads=1)
-        rows = []
         for name, model, limit in (("tiny.en", tiny(), 8.0), ("base", base, 6.0)):
-            ours, theirs = _wer(model, _ours, speech), _wer(model, _library, speech)
-            seconds = sum(len(s.samples) for s in speech) / SPEECH_HZ
-            what = f"WER of {name}, {seconds:.0f} s of real speech, {ours[2]} words"
-            report.bar(what, ours[0], limit, "%", ".1f")
-            rows.append(_row(f"{name}, clean", ours, theirs))
-    loud = [noisy(s, db, k) for k, s in enumerate(speech) for db in NOISES_DB]
-    ours, theirs = _wer(tiny(), _ours, loud), _wer(tiny(), _library, loud)
-    what = f"WER of tiny.en over the library's, {ours[2]} words at 0, 5 and 10 dB"
-    report.bar(what, ours[0] - theirs[0], 0.0, "points", ".1f")
-    rows.append(_row("tiny.en, reverberation, fan, clatter", ours, theirs))
-    head = ["", "Synorama WER", "faster-whisper WER", "Synorama CPU s/s", "faster-whisper CPU s/s"]
-    report.note("Beside plain faster-whisper, same model and files", head, rows)
+            ours, _ = _beside(rows, f"{name}, one voice at a time", model, clean)
+            seconds = sum(s.seconds for s in clean)
+            what = f"WER of {name}, {seconds:.0f} s, one voice at a time, {ours.count} words"
+            report.bar(what, ours.percent, limit, "%", ".1f")
+            _beside(rows, f"{name}, meetings", model, meetings)
+        _beside(rows, "base, German", base, german)
+    ours, theirs = _beside(rows, "tiny.en, reverberation, fan, clatter", tiny(), loud)
+    what = f"WER of tiny.en over the library's, {ours.count} words at 0, 5 and 10 dB"
+    report.bar(what, ours.percent - theirs.percent, 0.0, "points", ".1f")
+    head = ["", "s", "words", "Synorama WER", "faster-whisper WER", "CPU s/s", "its CPU s/s"]
+    report.note("Beside plain faster-whisper: same model, sounds and normaliser", head, rows)
 
 
-def _row(name: str, ours: tuple[float, float, int], theirs: tuple[float, float, int]) -> list[str]:
-    errors = [f"{ours[0]:.1f} %", f"{theirs[0]:.1f} %"]
-    return [f"{name} (n = {ours[2]})", *errors, f"{ours[1]:.3f}", f"{theirs[1]:.3f}"]
+def _beside(
+    rows: list[list[str]], what: str, model: FasterWhisper, speech: Sequence[Said]
+) -> tuple[_Errors, _Errors]:
+    ours, theirs = _errors(model, _ours, speech), _errors(model, _library, speech)
+    counts = [f"{sum(s.seconds for s in speech):.0f}", str(ours.count)]
+    errors = [f"{e.percent:.1f} % ({e.wrong})" for e in (ours, theirs)]
+    rows.append([what, *counts, *errors, f"{ours.cost:.3f}", f"{theirs.cost:.3f}"])
+    print(rows[-1], flush=True)
+    return ours, theirs
 
 
 # --- word times -------------------------------------------------------------------------------
 
 
-def _starts(report: Report) -> None:
+def _starts(report: Report, _: argparse.Namespace) -> None:
     for align, median_ms, within in ((True, 25.0, 7.0), (False, 130.0, 100.0)):
         errors = np.array(list(itertools.chain(*(_start_errors(v, align) for v in VOICES))))
         way = "forced alignment" if align else "attention alone"
@@ -254,7 +174,7 @@ def _start_errors(name: str, align: bool) -> list[float]:
     return errors
 
 
-def _thresholds(report: Report) -> None:
+def _thresholds(report: Report, _: argparse.Namespace) -> None:
     rows = []
     for crosstalk_db in CROSSTALK_DB:
         given = [talk(seed, 90, crosstalk_db=crosstalk_db) for seed in range(3000, 3004)]
@@ -271,7 +191,7 @@ def _thresholds(report: Report) -> None:
 # --- cost and a kill --------------------------------------------------------------------------
 
 
-def _cost(report: Report) -> None:
+def _cost(report: Report, _: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as folder:
         store = Path(folder) / "windows"
         run_case(MODULE, "make", folder)
@@ -332,6 +252,8 @@ CASES: dict[str, Any] = {
     "killed": lambda folder, store: _transcribed_long(folder, store, 8),
     "resumed": _transcribed_long,
 }
+
+PARTS = {"words": _words, "starts": _starts, "thresholds": _thresholds, "cost": _cost}
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -19,6 +19,7 @@ from tests.speech import models
 from tests.speech.talk import WEARERS, Talk, matched, talk
 
 from bench.accept import Bar
+from bench.spoken import edits
 from synorama.speech import Asked, transcribe
 from synorama.speech.embedded import FasterWhisper
 from synorama.speech.heard import bare
@@ -114,18 +115,6 @@ def attributed_wer(words: Sequence[Any], given: Talk) -> float:
         heard = [bare(w.text) for w in words if w.speaker == who]
         errors += edits(said, heard)
     return errors / len(given.words)
-
-
-def edits(said: Sequence[str], heard: Sequence[str]) -> int:
-    """Return the least number of words to change, add and leave out (Levenshtein)."""
-    row = np.arange(len(heard) + 1)
-    for k, word in enumerate(said, start=1):
-        before, row = row, np.empty_like(row)
-        row[0] = k
-        differs = np.array([word != other for other in heard], np.int64)
-        for j in range(1, len(heard) + 1):
-            row[j] = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + differs[j - 1])
-    return int(row[-1])
 
 
 def fixed_threshold_wrong(given: Talk) -> float:

@@ -1,0 +1,137 @@
+"""Real speech whose text is known, and how far a recognised text is from it.
+
+``spoken.tsv`` names the sounds, in ``../shared/data/4_audio``, and what people said in them: as
+their packages tell it, and for meetings as the AMI and ICSI corpora do. ``clean``: one voice at a
+time, near the microphone; ``meeting``: several, often at once, far away.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from synorama.capture import open_recording
+from synorama.speech import read_device
+from synorama.speech.sound import SPEECH_HZ
+
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "4_audio"
+LIST = Path(__file__).with_name("spoken.tsv")
+
+
+@dataclass(frozen=True)
+class Said:
+    """Real speech, and what is said in it."""
+
+    name: str
+    kind: str
+    language: str
+    samples: NDArray[np.int16]
+    text: str
+
+    @property
+    def seconds(self) -> float:
+        return len(self.samples) / SPEECH_HZ
+
+
+@cache
+def real_speech() -> tuple[Said, ...]:
+    """Return all of it, at 16 kHz."""
+    with LIST.open(encoding="utf-8") as file:
+        return tuple(_said(row) for row in csv.DictReader(file, delimiter="\t"))
+
+
+def more_speech(folder: Path) -> tuple[Said, ...]:
+    """Return the sounds of a folder beside which lies their text, in English."""
+    texts = sorted(folder.glob("*.txt"))
+    sounds = [next(p for p in folder.glob(f"{t.stem}.*") if p != t) for t in texts]
+    return tuple(
+        Said(t.stem, "clean", "en", _mono(sound), t.read_text("utf-8"))
+        for t, sound in zip(texts, sounds, strict=True)
+    )
+
+
+def _said(row: dict[str, str]) -> Said:
+    path = DATA / row["file"]
+    if path.suffix == ".raw":
+        whole = np.fromfile(path, "<i2").astype(np.int16)
+    else:
+        whole = _channel(path, int(row["channel"])) if row["channel"] else _mono(path)
+    first, last = (float(row[name]) if row[name] else None for name in ("from_s", "to_s"))
+    part = whole[round((first or 0) * SPEECH_HZ) : round(last * SPEECH_HZ) if last else None]
+    return Said(row["name"], row["kind"], row["language"], part, row["text"])
+
+
+def _mono(path: Path) -> NDArray[np.int16]:
+    return read_device(open_recording(path)).samples
+
+
+def _channel(path: Path, channel: int) -> NDArray[np.int16]:
+    from scipy import signal
+    from scipy.io import wavfile
+
+    rate, samples = wavfile.read(path)
+    given = signal.resample_poly(samples[:, channel].astype(float), SPEECH_HZ, rate)
+    return np.asarray(np.clip(given, -32_000, 32_000), np.int16)
+
+
+def noisy(said: Said, snr_db: float, seed: int) -> Said:
+    """Return the speech in a room with a fan and clatter."""
+    from scipy import signal
+
+    rng = np.random.default_rng(seed)
+    t = np.arange(round(0.4 * SPEECH_HZ)) / SPEECH_HZ
+    room = rng.standard_normal(len(t)) * np.exp(-6.9 * t / 0.4) * 0.03
+    room[0] = 1
+    clean = said.samples.astype(np.float64) / 32_768
+    speech = signal.fftconvolve(clean, room)[: len(clean)]
+    noise = _fan_and_clatter(len(speech), rng)
+    noise *= speech.std() / noise.std() * 10 ** (-snr_db / 20)
+    mixed = speech + noise
+    samples = np.asarray(mixed / np.abs(mixed).max() * 30_000, np.int16)
+    return Said(said.name, said.kind, said.language, samples, said.text)
+
+
+def _fan_and_clatter(count: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    fan = np.convolve(rng.standard_normal(count), np.ones(20) / 20, "same")
+    clatter = np.zeros(count)
+    for at in rng.integers(0, max(count - 3000, 1), max(count // SPEECH_HZ, 1)):
+        ring = np.exp(-np.arange(3000) / 500) * np.sin(np.arange(3000) * rng.uniform(0.5, 2.5))
+        clatter[at : at + 3000] += rng.uniform(2, 6) * ring[: count - at]
+    return np.asarray(fan / fan.std() + clatter, np.float64)
+
+
+# --- errors -----------------------------------------------------------------------------------
+
+
+def plain_words(text: str, language: str) -> list[str]:
+    """Return words as Whisper's authors compare them: numbers and spellings alike, no fillers."""
+    return _normalizer(language == "en")(text).split()
+
+
+@cache
+def _normalizer(english: bool) -> Callable[[str], str]:
+    from whisper_normalizer.basic import BasicTextNormalizer
+    from whisper_normalizer.english import EnglishTextNormalizer
+
+    return cast(
+        "Callable[[str], str]", EnglishTextNormalizer() if english else BasicTextNormalizer()
+    )
+
+
+def edits(said: Sequence[str], heard: Sequence[str]) -> int:
+    """Return the least number of words to change, add and leave out (Levenshtein)."""
+    row = np.arange(len(heard) + 1)
+    for k, word in enumerate(said, start=1):
+        before, row = row, np.empty_like(row)
+        row[0] = k
+        differs = np.array([word != other for other in heard], np.int64)
+        for j in range(1, len(heard) + 1):
+            row[j] = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + differs[j - 1])
+    return int(row[-1])
