@@ -16,6 +16,7 @@ import numpy as np
 
 from synorama.sync.features import Features
 from synorama.sync.lines import Line
+from synorama.sync.smoothing import moving_mean
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -80,9 +81,7 @@ def _correlated(reference: Features, other: Features, start: Int64, expected: In
 
 def _alike(table: Float32) -> Float32:
     """Return the table in units of its own noise; neighbours help where a lag is between frames."""
-    from scipy.ndimage import uniform_filter1d
-
-    smooth = uniform_filter1d(table, 3, axis=1)
+    smooth = moving_mean(table, 3)
     smooth -= np.median(smooth, axis=1, keepdims=True)
     noise = 1.4826 * np.median(np.abs(smooth)) + 1e-9
     alike: Float32 = np.clip(smooth / noise, LOW, HIGH)
@@ -93,12 +92,11 @@ def _best_path(alike: Float32) -> Int64:
     """Return one lag a cell, as an index: high values, at the price of steps and leaps."""
     value, back = alike[0], []
     stay = np.arange(alike.shape[1])
+    choices = np.full((4, len(stay)), -np.inf, np.float32)  # to stay, a step up or down, a leap
     for row in alike[1:]:
-        padded = np.pad(value - STEP_PRICE, 1, constant_values=-np.inf)
         leap = int(value.argmax())
-        choices = np.stack(
-            [value, padded[:-2], padded[2:], np.full_like(value, value[leap] - LEAP_PRICE)]
-        )
+        choices[0], choices[3] = value, value[leap] - LEAP_PRICE
+        choices[1, 1:], choices[2, :-1] = value[:-1] - STEP_PRICE, value[1:] - STEP_PRICE
         chosen = choices.argmax(axis=0)
         back.append(np.choose(chosen, [stay, stay - 1, stay + 1, leap]))
         value = choices.max(axis=0) + row
