@@ -7,7 +7,7 @@ comes out says whether it stands on its own; nothing that a wrong room could rea
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -23,7 +23,7 @@ from synorama.geometry.confidence import (
     pushed_through,
     score,
 )
-from synorama.geometry.duel import contrast
+from synorama.geometry.contradiction import contradicted, contrast
 from synorama.geometry.fine import TILT_SIGMA_RAD, Step, refine
 from synorama.geometry.prepare import (
     Points,
@@ -166,6 +166,7 @@ class _Task:
     surface_origin_m: Float64
     unit: float
     asked: RegistrationOptions
+    dense: bool  # the surface is a scan: where it has no points, nothing was seen
     rng: np.random.Generator = field(default_factory=np.random.default_rng)
 
     @classmethod
@@ -186,7 +187,8 @@ class _Task:
         about = Points(used.points_m - origins[0], used.sigma_m, seen)
         placed = surface_m - origins[1]
         unit = max(resolution(placed), 1.0 if points.sigma_m is not None else 0.0)
-        return cls(about, placed, *origins, unit, asked, np.random.default_rng(asked.seed))
+        dense, rng = surface.sigma_m is None, np.random.default_rng(asked.seed)
+        return cls(about, placed, *origins, unit, asked, dense, rng)
 
     @cached_property
     def coarse(self) -> Surface:
@@ -205,6 +207,11 @@ class _Task:
     @cached_property
     def lookup(self) -> NearGrid:
         return NearGrid(self.coarse, LOOKUP_M * self.unit, LOOKUP_MARGIN_M * self.unit)
+
+    @cached_property
+    def witnesses(self) -> Points:
+        """The points against which the surface may speak: on a sparse one gaps say nothing."""
+        return self.points if self.dense else replace(self.points, seen_from_m=None)
 
     @cached_property
     def sparse_m(self) -> Float64:
@@ -237,6 +244,7 @@ class _Task:
             None if start is None else start,
             self.surface_origin_m,
             self.unit,
+            contradicted(self.witnesses, self.fine, self.lookup, T, self.unit),
         )
 
     def _candidates(self, yaw: tuple[float, float] | None) -> list[Candidate]:
@@ -298,7 +306,7 @@ class _Task:
         winner = settled[0]
         for other in settled[1:]:
             places = (winner.T, other.T)
-            if contrast(self.points, self.fine, self.lookup, places, self.unit) < 0:
+            if contrast(self.witnesses, self.fine, self.lookup, places, self.unit) < 0:
                 winner = other
         return [winner, *(one for one in settled if one is not winner)]
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["Candidate", "Found", "judged"]
 
 ACCEPT_OVERLAP, ACCEPT_RATIO = 0.75, 0.90
+BLIND_OVERLAP = 0.80  # where nobody knows from where the points were seen: other rooms reach 0.77
+MOST_AGAINST = 0.12  # right pairs have 0.05 to 0.10, other rooms 0.18 and more
 CLEAR_OVERLAP = 0.85
 REFUSE_OVERLAP = 0.25
 MOST_SOLID = 0.05  # of the air that was looked through
@@ -65,6 +67,8 @@ class Found:
         ``(3,)`` of the surface's frame, from which the evidence is told.
     unit
         Of `resolution`.
+    against
+        Share of the points that the surface speaks against; None where that cannot be asked.
     """
 
     best: Candidate
@@ -74,6 +78,7 @@ class Found:
     start: Float64 | None
     origin_m: Float64
     unit: float
+    against: float | None
 
     @property
     def ratio(self) -> float:
@@ -184,10 +189,20 @@ def _status(found: Found, seen: Evidence) -> tuple[RegistrationStatus, str]:
             f"the surface stands in {100 * found.best.solid:.0f} % of the air that the glasses "
             "looked through: check that the scan shows this room"
         )
-    if seen.overlap <= ACCEPT_OVERLAP:
+    return _by_overlap(found, seen)
+
+
+def _by_overlap(found: Found, seen: Evidence) -> tuple[RegistrationStatus, str]:
+    if found.against is not None and found.against > MOST_AGAINST:
+        return "ambiguous", (
+            f"the surface speaks against {100 * found.against:.0f} % of the points: the scanner "
+            "looked past where they would be; check that the scan shows this room"
+        )
+    needed = BLIND_OVERLAP if found.against is None else ACCEPT_OVERLAP
+    if seen.overlap <= needed:
         return "ambiguous", (
             f"{100 * seen.overlap:.0f} % of the points meet the surface, and other rooms of the "
-            f"kind reach nearly {100 * ACCEPT_OVERLAP:.0f} %: confirm it by pictures or by hand"
+            f"kind reach nearly {100 * needed:.0f} %: confirm it by pictures or by hand"
         )
     return "accepted", f"{100 * seen.overlap:.0f} % of the points meet the surface, nowhere else"
 

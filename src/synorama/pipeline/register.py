@@ -237,7 +237,7 @@ def _stamp(path: Path) -> list[Any]:
 
 REGISTER = Stage(
     name="register",
-    version=2,
+    version=3,
     needs=(INGEST.name, SYNC.name),
     libraries=("numpy", "scipy", "laspy", "pye57"),
     inputs=_inputs,

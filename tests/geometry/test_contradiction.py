@@ -1,4 +1,4 @@
-"""Two places that fit nearly alike: what was left unscanned says nothing, a mug says which."""
+"""What was left unscanned says nothing against points; what the scanner looked past does."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from synorama.geometry.duel import contrast
+from synorama.geometry.contradiction import contradicted, contrast
 from synorama.geometry.prepare import Points
 from synorama.geometry.surface import surface_of
 
@@ -51,3 +51,15 @@ def test_it_says_the_opposite_of_the_opposite() -> None:
     assert for_it > 0
     assert contrast(points, scan, scan, (beside, there), 1.0) == -for_it
     assert contrast(points, scan, scan, (there, there), 1.0) == 0
+
+
+def test_half_a_scan_says_nothing_against_and_another_place_much() -> None:
+    rng = np.random.default_rng(5)
+    half = surface_of(np.vstack([wall(rng, (-2.0, 0.0), 30_000), wall(rng, (6.0, 6.1), 100)]), 0.02)
+    seen = wall(rng, (-2.0, 2.0), 4_000)
+    points = Points(seen, np.zeros(len(seen)), np.tile((3.0, 0.0, 1.5), (len(seen), 1)))
+    assert contradicted(points, half, half, np.eye(4), 1.0) == 0.0
+    nearer = np.eye(4)
+    nearer[0, 3] = 0.3  # all points hang in the air before the wall
+    assert (contradicted(points, half, half, nearer, 1.0) or 0.0) > 0.95
+    assert contradicted(replace(points, seen_from_m=None), half, half, nearer, 1.0) is None

@@ -1,9 +1,10 @@
-"""Which of two places that fit nearly as well is right, asked only where the surface can tell.
+"""What a surface says against points that are laid onto it, asked only where it can tell.
 
-In a room that half a turn carries nearly into itself, a mug decides. What the scanner did not see,
-a shadow behind a cupboard, weighs more than a mug, and says nothing: a point there lies on no
-surface wherever it belongs. So a point that meets nothing counts only if the surface goes on
-behind it, seen from where the point was seen: there, the scanner looked past its place.
+What the scanner did not see, a shadow behind a cupboard or half a room, says nothing: a point there
+lies on no surface wherever it belongs. So a point that meets nothing counts only if the surface
+goes on behind it, seen from where the point was seen: there, the scanner looked past its place.
+Pairs of one room and pairs of two are far apart by that, however much of the room was scanned;
+and in a room that half a turn carries nearly into itself, it is how a mug decides.
 """
 
 from __future__ import annotations
@@ -25,11 +26,25 @@ if TYPE_CHECKING:
     Float64 = NDArray[np.float64]
     Int64 = NDArray[np.int64]
 
-__all__ = ["contrast"]
+__all__ = ["contradicted", "contrast"]
 
 MISSED = 0.5  # of the kernel: less is no meeting
 BEHIND_M, STEP_M, FOUND_M = (0.10, 0.80), 0.04, 0.05
 CELL_M, FEWEST = 0.08, 4  # points of a cell, which count as one
+
+
+def contradicted(
+    points: Points, surface: Surface, near: Near, T: Float64, unit: float
+) -> float | None:
+    """Return which share of the points the surface speaks against, of those where it can tell.
+
+    None where nobody knows from where they were seen. Parameters as for `contrast`.
+    """
+    if points.seen_from_m is None:
+        return None
+    met = kernel_of(points.points_m, surface, T, unit)
+    asked = _can_tell(points, near, T, met, unit)
+    return float((met[asked] < MISSED).mean()) if asked.any() else 1.0
 
 
 def contrast(
