@@ -1,6 +1,6 @@
 """Words of real speech beside the recogniser's own library, word times, cost, and a kill.
 
-    python -m bench.speech [words] [starts] [thresholds] [cost] [--more FOLDER]
+    python -m bench.speech [words] [peers] [starts] [thresholds] [cost] [--more FOLDER]
 
 Needs the extras ``test-speech`` and ``dev`` and real speech, see `bench.spoken`; FOLDER holds more
 of it, sounds with their English text beside them. Each part prints a table and writes
@@ -25,6 +25,7 @@ from scipy import signal
 from tests.speech import models
 from tests.speech.talk import talk
 
+from bench import whispercpp
 from bench.acceptance.speech import (
     CROSSTALK_DB,
     fixed_threshold_wrong,
@@ -64,7 +65,9 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--case")
     parser.add_argument("--more", type=Path, help="a folder of sounds with their text beside them")
-    parser.add_argument("rest", nargs="*", metavar="part", help="words, starts, thresholds, cost")
+    parser.add_argument(
+        "rest", nargs="*", metavar="part", help="words, peers, starts, thresholds, cost"
+    )
     return parser.parse_args()
 
 
@@ -141,6 +144,47 @@ def _beside(
     rows.append([what, *counts, *errors, f"{ours.cost:.3f}", f"{theirs.cost:.3f}"])
     print(rows[-1], flush=True)
     return ours, theirs
+
+
+# --- peers ------------------------------------------------------------------------------------
+
+
+def _one_voice() -> list[Said]:
+    return [s for s in real_speech() if (s.kind, s.language) == ("clean", "en")]
+
+
+def _peers(report: Report, _: argparse.Namespace) -> None:
+    """Compare what processes of their own take, loading the model included."""
+    speech = _one_voice()
+    seconds = sum(s.seconds for s in speech)
+    rows = []
+    for name in ("Synorama", "faster-whisper"):
+        used = run_case(MODULE, "recognize", name)
+        rows.append(_peer(name, speech, used.said, used.cpu_s / seconds, used.peak_mb))
+    found = models.find("tiny.en", Path())
+    made = whispercpp.recognize(found, speech) if found else None
+    if made:
+        texts, cpu_s, peak_mb = made
+        rows.append(_peer("whisper.cpp", speech, texts, cpu_s / seconds, peak_mb))
+    head = [f"tiny.en, {seconds:.0f} s", "WER", "CPU s/s", "times real time", "peak MB"]
+    report.note("One thread, beam of 5, the same weights and sounds", head, rows)
+
+
+def _peer(
+    name: str, speech: Sequence[Said], texts: Sequence[str], cost: float, peak_mb: float
+) -> list[str]:
+    wrong = count = 0
+    for said, text in zip(speech, texts, strict=True):
+        words = plain_words(said.text, said.language)
+        wrong += edits(words, plain_words(text, said.language))
+        count += len(words)
+    told = f"{100 * wrong / count:.1f} % ({wrong} of {count})"
+    return [name, told, f"{cost:.3f}", f"{1 / cost:.0f}", f"{peak_mb:.0f}"]
+
+
+def _recognized(name: str) -> list[str]:
+    way = {"Synorama": _ours, "faster-whisper": _library}[name]
+    return [way(tiny(), said) for said in _one_voice()]
 
 
 # --- word times -------------------------------------------------------------------------------
@@ -247,13 +291,20 @@ def _transcribed_long(folder: str, store: str | None, last: int | None = None) -
 
 
 CASES: dict[str, Any] = {
+    "recognize": _recognized,
     "make": _make,
     "whole": lambda folder: _transcribed_long(folder, None),
     "killed": lambda folder, store: _transcribed_long(folder, store, 8),
     "resumed": _transcribed_long,
 }
 
-PARTS = {"words": _words, "starts": _starts, "thresholds": _thresholds, "cost": _cost}
+PARTS = {
+    "words": _words,
+    "peers": _peers,
+    "starts": _starts,
+    "thresholds": _thresholds,
+    "cost": _cost,
+}
 
 if __name__ == "__main__":
     sys.exit(main())
