@@ -22,6 +22,11 @@ from bench.measuring import run_case
 from synorama.geometry.cloud import open_cloud, read_cloud
 
 MODULE = "bench.geometry_streaming"
+HERE = Path(__file__).resolve().parent
+HEAD = """| what | points | cubes of 1 cm | M points a CPU s | peak MB |
+|---|---|---|---|---|
+"""
+CASES = (("ours", "scan.e57"), ("ours", "scan.las"), ("open3d", "scan.ply"))
 VOXEL_M = 0.01
 BLOCK = 1_000_000
 
@@ -96,23 +101,34 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--points", type=int, default=20_000_000)
     parser.add_argument("--case", nargs=2)
+    parser.add_argument("--write", action="store_true", help="keep the table in bench/results")
     asked = parser.parse_args()
     if asked.case:
-        _case(asked.case[0], Path(asked.case[1]))
+        _run(asked.case[0], Path(asked.case[1]), asked.points)
         return
     with tempfile.TemporaryDirectory() as made:
-        make(Path(made), asked.points)
-        print(
-            "| what | points | cubes of 1 cm | M points a CPU s | peak MB |\n|---|---|---|---|---|"
-        )
-        for case, name in (("ours", "scan.e57"), ("ours", "scan.las"), ("open3d", "scan.ply")):
-            used = run_case(MODULE, case, Path(made) / name)
-            told = used.said
-            speed = told["points"] / told["cpu_s"] / 1e6
-            print(
-                f"| {case} {name} | {told['points'] / 1e6:.0f} M | {told['left']} | {speed:.2f} "
-                f"| {used.peak_mb:.0f} |"
-            )
+        run_case(MODULE, "make", made, "--points", asked.points)  # this process stays small
+        table = HEAD + "".join(_line(case, Path(made) / name) for case, name in CASES)
+    print(table)
+    if asked.write:
+        made_by = f"Made by `python -m bench.geometry_streaming --points {asked.points} --write`."
+        page = f"# Big scans, read and averaged in cubes of a centimetre\n\n{made_by}\n\n{table}"
+        (HERE / "results" / "geometry_streaming.md").write_text(page, "utf-8")
+
+
+def _run(case: str, path: Path, points: int) -> None:
+    if case == "make":
+        make(path, points)
+    else:
+        _case(case, path)
+
+
+def _line(case: str, path: Path) -> str:
+    used = run_case(MODULE, case, path)
+    told = used.said
+    speed = told["points"] / told["cpu_s"] / 1e6
+    size = f"{told['points'] / 1e6:.0f} M | {told['left']}"
+    return f"| {case} {path.name} | {size} | {speed:.2f} | {used.peak_mb:.0f} |\n"
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 """How sure a registration is: overlap, misfit, covariance, and what the geometry leaves open.
 
 Neighbouring points err together (one pose of the glasses, one bend of the scan), so that a plain
-inverse Hessian promises 14 to 27 times too much. Here the misfits are summed in blocks of 0.6 m,
+inverse Hessian promises 5 to 20 times too much. Here the misfits are summed in blocks of 0.6 m,
 which count as one measurement each, and what is still missing is a factor measured on simulated
-rooms (`bench/geometry.py`), with a floor that no scanner goes below.
+rooms, with a floor that no scanner goes below.
 """
 
 from __future__ import annotations
