@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from synorama.capture import discover, open_found
+from synorama.capture.discover import discover, open_found
 from synorama.media.video import VideoDecoder
 from synorama.simulate import simulate_plan
 from synorama.simulate.devices.aria import AriaCamera, write_glasses

@@ -24,7 +24,7 @@ from typing import Any
 
 from bench.accept import wilson
 from bench.measuring import HERE, machine, table, write_result
-from synorama.capture import discover, open_found
+from synorama.capture.discover import discover, open_found
 from synorama.errors import ForeignChapterError, MissingChapterError, SynoramaError
 from synorama.geometry.cloud import BLOCK, open_cloud
 from synorama.media.audio import read_audio

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 from synorama.calibration.rig import keep_skew
 from synorama.calibration.skew import CameraSkew, calibrate_skew
-from synorama.capture import open_found
 from synorama.capture.config import load_rig
+from synorama.capture.discover import open_found
 from synorama.cli import app
 from synorama.errors import ConfigError, NoMediaError, NoSoundError, UsageError
 from synorama.pipeline import Workspace

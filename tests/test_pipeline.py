@@ -18,7 +18,8 @@ import numpy as np
 import pytest
 
 from synorama import open_session
-from synorama.capture import discover, open_recording
+from synorama.capture import open_recording
+from synorama.capture.discover import discover
 from synorama.errors import (
     CorruptFileError,
     DiskFullError,

@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synorama.capture import discover, open_found, open_recording
+from synorama.capture import open_recording
 from synorama.capture.config import (
     RecordingEntry,
     load_rig,
     load_session_config,
     session_toml,
 )
+from synorama.capture.discover import discover, open_found
 from synorama.capture.registry import broken_plugins, readers
 from synorama.errors import (
     ConfigError,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from synorama.capture import discover, open_found
+from synorama.capture.discover import discover, open_found
 from synorama.geometry.cloud import open_cloud
 from synorama.geometry.localize import Localization
 from synorama.pipeline.by_pictures import agreed, camera_pictures, glasses_frames, improved

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from synorama.capture import discover, open_found
+from synorama.capture.discover import discover, open_found
 from synorama.errors import ForeignChapterError, MissingChapterError, UsageError
 from synorama.pipeline import Outcome, Workspace, process
 from synorama.simulate import simulate

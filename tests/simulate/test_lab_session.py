@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from projectaria_tools.core.stream_id import StreamId
 
-from synorama.capture import discover, open_found
+from synorama.capture.discover import discover, open_found
 from synorama.pipeline import Workspace, process
 from synorama.records import PointTrack
 from synorama.simulate import simulate, simulate_plan

@@ -1,18 +1,12 @@
-"""From files to recordings: open one, or discover all that lies in a session folder."""
+"""From files to recordings: open one here; `synorama.capture.discover` takes a session folder.
+
+Folders have rules in `rig.toml` and `session.toml`, and what checks these takes longer to import
+than most files to open.
+"""
 
 from __future__ import annotations
 
-from synorama.capture.discover import Discovery, Found, discover, open_found
 from synorama.capture.reader import Reader, Take
 from synorama.capture.registry import open_recording, readers
 
-__all__ = [
-    "Discovery",
-    "Found",
-    "Reader",
-    "Take",
-    "discover",
-    "open_found",
-    "open_recording",
-    "readers",
-]
+__all__ = ["Reader", "Take", "open_recording", "readers"]

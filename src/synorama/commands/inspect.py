@@ -22,7 +22,7 @@ from synorama.errors import (
 )
 
 if TYPE_CHECKING:
-    from synorama.capture import Discovery
+    from synorama.capture.discover import Discovery
     from synorama.records import Recording
 
 __all__ = ["inspect"]
@@ -77,7 +77,8 @@ def _open_paths(
     paths: list[Path], rig: Path | None, progress: console.Report
 ) -> tuple[list[Recording], list[SynoramaError]]:
     """Open all recordings below the paths, and keep the errors of those that do not open."""
-    from synorama.capture import discover, open_found, open_recording
+    from synorama.capture import open_recording
+    from synorama.capture.discover import discover, open_found
 
     recordings: list[Recording] = []
     failed: list[SynoramaError] = []
@@ -124,7 +125,7 @@ def _check_writable(paths: list[Path]) -> None:
 
 
 def _write_session_tomls(folders: list[Path], rig: Path | None) -> None:
-    from synorama.capture import discover
+    from synorama.capture.discover import discover
     from synorama.session.storage import whole_file
 
     for folder in folders:

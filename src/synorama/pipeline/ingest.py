@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from synorama.capture import Found, open_found
 from synorama.capture.config import Rig
+from synorama.capture.discover import Found, open_found
 from synorama.errors import InputError
 from synorama.pipeline.stage import Progress, Stage
 from synorama.pipeline.workspace import Workspace

@@ -12,8 +12,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO, Any
 
-from synorama.capture import Discovery, discover
 from synorama.capture.config import LONGEST_OFFSET_S
+from synorama.capture.discover import Discovery, discover
 from synorama.errors import (
     DiskFullError,
     InputUnreadableError,
