@@ -236,14 +236,18 @@ def _fed(blocks: Iterator[tuple[int, Float32]]) -> Iterator[tuple[int, Float32]]
     for first, samples in blocks:
         other = bool(held) and samples.shape[1] != held[-1].shape[1]
         if held and (other or first != start + length or length >= FEED):
-            yield start, np.concatenate(held)
+            yield start, _joined(held)
             held, length = [], 0
         if not held:
             start = first
         held.append(samples)
         length += len(samples)
     if held:
-        yield start, np.concatenate(held)
+        yield start, _joined(held)
+
+
+def _joined(blocks: Sequence[Float32]) -> Float32:
+    return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
 
 
 class _Staging:

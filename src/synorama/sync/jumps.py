@@ -137,6 +137,7 @@ def find_segments(
     if span_s[1] - span_s[0] <= LEAST_SPAN_S:
         return (whole,)
     lines = _by_loudness(reference, other, coarse, found.line, span_s)
+    lines = lines or [_Support.of_line(found.line, found.times_s, found.agree)]
     lines += [_Support.of_line(v.line, v.times_s, v.agree) for v in others if v.log10_p < CERTAIN]
     lines += _large_jumps(reference, other, found.line, coarse.chunks, span_s, lines)
     kept = _compatible(lines, TOLERANCES_S[1])
