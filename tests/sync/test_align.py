@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from synorama.media.audio import MonoSound, read_mono
 from synorama.records import PairEvidence, RecordingClock
 from synorama.sync import align
+from synorama.sync.fine import _held
+from synorama.sync.lines import Line, RobustFit
 from tests.sync.sounds import RATE, affine, dropped, heard, room, speech
 
 Clock = Callable[[NDArray[np.float64]], NDArray[np.float64]]
@@ -292,3 +294,11 @@ def test_real_sounds_of_different_places(shared_data: Path) -> None:
     for k, a in enumerate(sounds):
         for b in sounds[k + 1 :]:
             assert refused(align(a, b)), (a.name, b.name)
+
+
+def test_a_stretch_in_which_no_window_agrees_has_a_line_all_the_same() -> None:
+    """Its rate is held to a device's, whatever the rough one was."""
+    none = np.zeros(0)
+    held = _held(RobustFit(Line(0.5, 3e-4, 10.0), none, 1e-3, 1e-3, 1e-4), none, none)
+    assert held.line == Line(0.5, 1e-4, 10.0)
+    assert held.scatter_s == 1e-3

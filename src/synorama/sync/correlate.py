@@ -214,8 +214,10 @@ def _refine_all(
     best = found.best
     span = common_span(reference, other, best.line)
     segments = find_segments(reference, other, best, found.others, coarse, span)
-    fits = (refine(reference, other, s.line, s.span_s, s.tolerance_s) for s in segments)
-    return segments, tuple(f for f in fits if f is not None)
+    tried = (refine(reference, other, s.line, s.span_s, s.tolerance_s) for s in segments)
+    fits = tuple(f for f in tried if f is not None)
+    # A stretch in which nothing is heard has no line of its own: the others' run on over it.
+    return segments, tuple(f for f in fits if len(f.times_s)) or fits
 
 
 def _pauses(segments: Sequence[Segment]) -> Iterator[str]:

@@ -443,8 +443,8 @@ def _held(fit: RobustFit, times: Float64, lags: Float64) -> RobustFit:
     """Return the fit with the rate that a device may have at most: nothing tells which it has."""
     slope = float(np.clip(fit.line.slope, -DEVICE_SLOPE, DEVICE_SLOPE))
     left = lags - slope * (times - fit.line.at_s)
-    lag = float(np.median(left))
-    scatter = max(mad(left - lag), fit.scatter_s)
+    lag = float(np.median(left)) if len(left) else fit.line.lag_s
+    scatter = max(mad(left - lag), fit.scatter_s) if len(left) else fit.scatter_s
     sigma = scatter / np.sqrt(max(3.0, 0.5 * len(times)))
     line = Line(lag, slope, fit.line.at_s)
     return RobustFit(
