@@ -133,7 +133,7 @@ def _tested(row: Row) -> bool:
 def reliability(rows: Sequence[Row]) -> list[list[float]]:
     """Return for each bin of p_match: its edges, mean, share that belongs, Wilson bounds, n."""
     out = []
-    judged = [(_p(r), r["related"]) for r in rows if "p_match" in r]
+    judged = [(_p(r), r["related"]) for r in _as_many(rows) if "p_match" in r]
     for low, high in pairwise(P_BINS):
         inside = [(p, b) for p, b in judged if low <= p < high]
         if inside:
@@ -142,6 +142,13 @@ def reliability(rows: Sequence[Row]) -> list[list[float]]:
             mean = float(np.mean([p for p, _ in inside]))
             out.append([low, high, mean, float(np.mean(share)), *bounds, len(inside)])
     return out
+
+
+def _as_many(rows: Sequence[Row]) -> list[Row]:
+    """Return as many pairs that belong as pairs that do not, as p_match takes it."""
+    kinds = [[r for r in rows if r["related"] == kind] for kind in (1.0, 0.0)]
+    count = min(len(k) for k in kinds)
+    return [k[i] for k in kinds for i in np.linspace(0, len(k) - 1, count).astype(int)]
 
 
 def _p(row: Row) -> float:
@@ -212,7 +219,7 @@ def report(rows: Sequence[Row]) -> str:
             f"{sum(r['related'] > 0 for r in rows)} pairs with common sound, "
             f"{sum(r['related'] == 0 for r in rows)} without.",
             "",
-            "**p_match**",
+            "**p_match**, of as many pairs that belong as pairs that do not",
             "",
             table(["said", "n", "mean", "share that belongs (95 %)"], p_lines),
             "**95 % interval where sound reaches all at once, error at worst over the overlap**",

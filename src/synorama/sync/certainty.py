@@ -72,8 +72,8 @@ class Evidence:
 def likeness(coarse_z: float, overlap_s: float) -> float:
     """Return how alike the loudness of two recordings rises and falls, however long they are.
 
-    One room gives 2.6 and more unless noise drowns it; one song that is played in two rooms, each
-    with sounds of its own, gives 1.3 to 2.5.
+    One room gives 2.8 and more unless noise drowns it; one song that is played in two rooms, each
+    with sounds of its own, gives 1.3 to 2.7.
     """
     return coarse_z / sqrt(max(overlap_s, LEAST_OVERLAP_S))
 
