@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from synorama.errors import ClocksDisagreeError
+from synorama.speech.heard import HeardWord
 from synorama.speech.levels import _two_kinds, calibrate, measure_levels
 from synorama.speech.merge import without_duplicates
 from synorama.speech.offset import residual_offset
-from synorama.speech.speakers import Attribution
+from synorama.speech.speakers import Attribution, _spoken_into
 from tests.speech.talk import WEARERS, Talk, as_heard, talk
 
 
@@ -73,16 +76,30 @@ def test_talk_at_once_moves_no_heap(at_once: float, spread_db: float) -> None:
 @pytest.mark.parametrize("crosstalk_db", [-6.0, -10.0, -15.0])
 def test_a_device_keeps_its_wearers_words_where_both_talk(crosstalk_db: float) -> None:
     kept, others = [], []
-    for given in (talk(s, 60, crosstalk_db=crosstalk_db) for s in (11, 12)):
+    for heard in (talk(s, 60, crosstalk_db=crosstalk_db) for s in (11, 12)):
         for device in WEARERS:
-            told = attributed(given).attribute(as_heard(given.words, device))
+            told = attributed(heard).attribute(as_heard(heard.words, device))
             starts = {w.start_ns for w in told}
-            mine = [w for w in given.words if w.speaker == device and w.overlapped]
+            mine = [w for w in heard.words if w.speaker == device and w.overlapped]
             kept += [w.start_ns in starts for w in mine]
-            alone = [w for w in given.without_overlap() if w.speaker != device]
+            alone = [w for w in heard.without_overlap() if w.speaker != device]
             others += [w.start_ns in starts for w in alone]
     assert np.mean(kept) >= 0.93
     assert np.mean(others) <= 0.04
+
+
+SPANS = st.tuples(st.integers(0, 300), st.integers(1, 90), st.sampled_from(["a", "b", None]))
+
+
+@given(st.lists(SPANS, max_size=15))
+def test_words_into_which_another_one_speaks(spans: list[tuple[int, int, str | None]]) -> None:
+    words = [HeardWord("x", a, a + n, 0.9, "attention", "d", who) for a, n, who in spans]
+    others = [[o for o in words if o.speaker != w.speaker] for w in words]
+    at_once = [
+        any(o.start_ns < w.end_ns and o.end_ns > w.start_ns for o in them)
+        for w, them in zip(words, others, strict=True)
+    ]
+    assert _spoken_into(words) == at_once
 
 
 def test_a_word_heard_alike_by_both_from_afar_is_nobodys() -> None:

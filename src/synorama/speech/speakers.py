@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -138,9 +139,10 @@ class Attribution:
             name: others_talk(self.levels, self.divides, k)
             for k, name in enumerate(self.levels.devices)
         }
+        spoken_into = _spoken_into(words)
         return [
-            replace(w, overlapped=_spoken_into(w, words) or self._talked_over(w, others))
-            for w in words
+            replace(w, overlapped=into or self._talked_over(w, others))
+            for w, into in zip(words, spoken_into, strict=True)
         ]
 
     def _talked_over(self, word: HeardWord, others: Mapping[str, Bool]) -> bool:
@@ -150,10 +152,15 @@ class Attribution:
         return bool(len(part)) and bool(part.mean() > OVERLAPPED_SHARE)
 
 
-def _spoken_into(word: HeardWord, words: Sequence[HeardWord]) -> bool:
-    return any(
-        other.speaker != word.speaker
-        and other.start_ns < word.end_ns
-        and other.end_ns > word.start_ns
-        for other in words
-    )
+def _spoken_into(words: Sequence[HeardWord]) -> list[bool]:
+    """Tell for each word whether somebody else says one at the same time."""
+    ordered = sorted(words, key=lambda w: w.start_ns)
+    starts = [w.start_ns for w in ordered]
+    longest = max((w.end_ns - w.start_ns for w in words), default=0)
+
+    def into(word: HeardWord) -> bool:
+        first = bisect_left(starts, word.start_ns - longest)
+        near = ordered[first : bisect_left(starts, word.end_ns)]
+        return any(o.speaker != word.speaker and o.end_ns > word.start_ns for o in near)
+
+    return [into(word) for word in words]
