@@ -278,16 +278,12 @@ def _packets(container: Any, stream: Any, *, last: bool) -> Iterator[Any]:
     """Yield a file's packets; the empty one that flushes the decoder only after the last file."""
     import av
 
-    packets = container.demux(stream)
-    while True:
-        try:
-            packet = next(packets, None)
-        except av.FFmpegError:  # the file breaks off: what came before is good
-            return
-        if packet is None:
-            return
-        if packet.size or last:
-            yield packet
+    try:
+        for packet in container.demux(stream):
+            if packet.size or last:
+                yield packet
+    except av.FFmpegError:  # the file breaks off: what came before is good
+        return
 
 
 def _decode(decoder: Any, packet: Any) -> Sequence[Any] | None:
