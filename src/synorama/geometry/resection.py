@@ -148,20 +148,26 @@ def resected(
             within = float(np.clip(3 * np.median(close), LEAST_PX, limit)) if len(close) else limit
         agree = off < within
         if agree.sum() < LEAST:
-            return Resection(pose, fitted, np.full((6, 6), np.inf), 0, np.inf, seen.pixels[:0])
+            return _nothing_agrees(pose, fitted, seen)
         step = _Fit(seen.chosen(agree), pose, fitted, usual or lens, fit_lens).solved()
         pose, fitted = pose.stepped(step[:6]), _bent(fitted, step[6:])
     off = _off_px(seen, pose, fitted)
     agree = off < within
+    if agree.sum() < LEAST:  # the last step bent the lens until it does not see them
+        return _nothing_agrees(pose, fitted, seen)
     fit = _Fit(seen.chosen(agree), pose, fitted, usual or lens, fit_lens)
     return Resection(
         pose,
         fitted,
         fit.covariance(),
         len(np.unique(seen.feature[agree])),
-        float(np.sqrt((off[agree] ** 2).mean())) if agree.any() else np.inf,
+        float(np.sqrt((off[agree] ** 2).mean())),
         seen.pixels[agree],
     )
+
+
+def _nothing_agrees(pose: Pose, lens: Lens, seen: Seen) -> Resection:
+    return Resection(pose, lens, np.full((6, 6), np.inf), 0, np.inf, seen.pixels[:0])
 
 
 def _off_px(seen: Seen, pose: Pose, lens: Lens) -> Float64:
