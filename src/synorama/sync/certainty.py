@@ -73,7 +73,7 @@ def likeness(coarse_z: float, overlap_s: float) -> float:
     """Return how alike the loudness of two recordings rises and falls, however long they are.
 
     One room gives 2.8 and more unless noise drowns it; one song that is played in two rooms, each
-    with sounds of its own, gives 1.3 to 2.7.
+    with sounds of its own, gives 2.8 at most.
     """
     return coarse_z / sqrt(max(overlap_s, LEAST_OVERLAP_S))
 
