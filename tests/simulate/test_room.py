@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
 
 from synorama.errors import UsageError
 from synorama.simulate.scene.layouts import build_room
+from synorama.simulate.scene.meshes import Mesh
 from synorama.simulate.scene.plan import TWIN
 from synorama.simulate.scene.room import KINDS, Kind, Room
 from synorama.simulate.scene.texture import TILE_NAMES, make_atlas
@@ -91,6 +94,35 @@ def _has_twin(room: Room, kind: str, pose: np.ndarray) -> bool:
     return any(
         t.kind == kind and np.allclose(t.scan.matrix, turned, atol=1e-9) for t in room.objects
     )
+
+
+@pytest.mark.parametrize("seed", range(40, 52))
+def test_symmetric_room_has_a_fixed_thing_that_tells_its_halves_apart(seed: int) -> None:
+    """Half a turn carries most of its surface into itself, and some of what never moves far off."""
+    room = build_room(seed, "symmetric", moved_share=0.4)
+    points, owners = _sampled(room.mesh("session"), room.owners, 12_000)
+    turned = points @ TWIN[:3, :3].T
+    gap_m, _ = cKDTree(_sampled(room.mesh("scan"), room.owners, 120_000)[0]).query(turned)
+    fixed = np.array([not thing.movable for thing in room.objects])[owners]
+    assert (gap_m[fixed] < 0.05).mean() > 0.95
+    area_m2 = _areas_m2(room.mesh()).sum()
+    assert area_m2 * (fixed & (gap_m > 0.06)).mean() > 0.2
+
+
+def _sampled(
+    mesh: Mesh, owners: NDArray[np.int64], count: int
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return points spread evenly over a mesh, and what each is on."""
+    rng = np.random.default_rng(0)
+    areas = _areas_m2(mesh)
+    which = rng.choice(len(areas), count, p=areas / areas.sum())
+    weights = rng.dirichlet(np.ones(3), count)
+    return (weights[:, :, None] * mesh.vertices[mesh.triangles[which]]).sum(axis=1), owners[which]
+
+
+def _areas_m2(mesh: Mesh) -> NDArray[np.float64]:
+    a, b, c = np.moveaxis(mesh.vertices[mesh.triangles], 1, 0)
+    return np.asarray(np.linalg.norm(np.cross(b - a, c - a), axis=1) / 2)
 
 
 def test_every_triangle_has_an_owner() -> None:

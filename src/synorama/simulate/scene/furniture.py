@@ -31,6 +31,7 @@ __all__ = [
     "lamp",
     "plant",
     "poster",
+    "radiator",
     "rug",
     "shelf",
     "sofa",
@@ -324,6 +325,24 @@ def window(palette: Palette, width_m: float, height_m: float) -> Mesh:
     ]
     sill = box((width_m + 0.16, 0.16, 0.03), (0, 0.08, -height_m / 2 - 0.04), palette.look("stone"))
     return merge([view, *uprights, *bars, sill])
+
+
+def radiator(palette: Palette, length_m: float) -> Mesh:
+    """Return a ribbed radiator that hangs below a window, with its pipe and valve."""
+    white = palette.look("paint", (0.93, 0.93, 0.9))
+    panel = box((length_m, 0.05, 0.56), (0, 0.065, 0.45), white)
+    ribs = [
+        box((0.035, 0.02, 0.5), (float(x), 0.1, 0.45), white)
+        for x in np.linspace(0.06 - length_m / 2, length_m / 2 - 0.06, 10)
+    ]
+    steel = palette.look("metal", STEEL)
+    pipe = tube(
+        (length_m / 2 + 0.04, 0.065, 0), (length_m / 2 + 0.04, 0.065, 0.25), (0.01, 0.01), steel
+    )
+    valve = tube(
+        (length_m / 2, 0.065, 0.25), (length_m / 2 + 0.09, 0.065, 0.25), (0.02, 0.025), steel
+    )
+    return merge([panel, *ribs, pipe, valve])
 
 
 def lamp(palette: Palette, drop_m: float) -> Mesh:

@@ -23,6 +23,7 @@ __all__ = ["build_room"]
 
 WARM, DAY = (1.0, 0.9, 0.75), (0.85, 0.93, 1.0)
 SMALL_THINGS = 62
+ODD_ONES = ("fridge", "radiator", "door")  # one of which tells a symmetric room's halves apart
 STAND_OFF_M = 0.32  # from the edge of what one works at to the middle of the body
 ELBOW_ROOM_M = 0.26  # least distance of a standing body's middle to anything
 
@@ -37,7 +38,8 @@ def build_room(
     seed
         Decides everything that is random. What the scan saw does not depend on `moved_share`.
     kind
-        ``kitchen``; ``symmetric``, a galley that half a turn carries nearly into itself;
+        ``kitchen``; ``symmetric``, a galley that half a turn carries nearly into itself, but for a
+        fridge, a radiator or a door that it has once;
         ``corridor``, long and nearly bare; ``open``, kitchen and living area in one.
     contrast
         Of the textures, 0 to 1.
@@ -98,25 +100,43 @@ def _kitchen(plan: Plan) -> None:
 def _symmetric(plan: Plan) -> None:
     _shell(plan)
     cabinet, top = _cabinet_looks(plan)
-    length = plan.size_m[1] - 0.5
-    wall = plan.wall("east")
-    piece = plan.add(
-        "counter",
-        make.counter(plan.palette, length, cabinet=cabinet, top=top, fittings=("sink", "stove")),
-        wall,
-    )
+    odd = str(plan.rng.choice(ODD_ONES))
+    piece, length = _galley_side(plan, cabinet, top, free_m=0.95 if odd == "fridge" else 0.5)
+    if odd != "door":
+        _hang(plan, "north", "window", 0.6)
+    _hang(plan, "south", "checkerboard", -0.7)
+    _ceiling_lamp(plan, 0.0, 1.2, 0.3)
+    plan.clutter(SMALL_THINGS // 2)
+    plan.twofold = False  # from here on the two halves differ
+    _odd_one(plan, odd)
+    _use_counter(plan, plan.twin_of(piece), length)
+    plan.clutter(3)
+
+
+def _galley_side(plan: Plan, cabinet: Look, top: Look, *, free_m: float) -> tuple[Piece, float]:
+    """Furnish the east wall and its twin; most of what is left free is at its north end."""
+    length = plan.size_m[1] - free_m
+    wall = plan.wall("east") @ pose(min(0.0, 0.275 - free_m / 2), 0)
+    mesh = make.counter(plan.palette, length, cabinet=cabinet, top=top, fittings=("sink", "stove"))
+    piece = plan.add("counter", mesh, wall)
     _use_counter(plan, piece, length)
     above = length - 1.2
     mesh = make.wall_cabinets(plan.palette, above, cabinet=cabinet)
     hung = plan.add("wall_cabinets", mesh, wall @ pose(0.5, 0))
     plan.surfaces.append(Surface(hung, (-above / 2, 0.03, above / 2, 0.31), 2.15, 0.3))
-    _hang(plan, "north", "window", 0.6)
-    _hang(plan, "south", "checkerboard", -0.7)
-    _ceiling_lamp(plan, 0.0, 1.2, 0.3)
-    plan.clutter(SMALL_THINGS // 2)
-    plan.twofold = False  # from here on the two halves differ
-    _use_counter(plan, plan.twin_of(piece), length)
-    plan.clutter(3)
+    return piece, length
+
+
+def _odd_one(plan: Plan, kind: str) -> None:
+    """Add what a galley has once: a fridge, the heating, or the door with a window opposite."""
+    if kind == "fridge":
+        corner = plan.wall("east") @ pose(plan.size_m[1] / 2 - 0.33, 0)
+        plan.add(kind, make.fridge(plan.palette), corner)
+    elif kind == "radiator":
+        plan.add(kind, make.radiator(plan.palette, 0.8), plan.wall("north") @ pose(0.3, 0))
+    else:
+        _hang(plan, "north", "door", 0.0)
+        _hang(plan, "south", "window", 0.6)
 
 
 def _corridor(plan: Plan) -> None:
