@@ -49,7 +49,7 @@ SPEED_OF_SOUND_M_S = 343.0
 LEAST_WINDOWS = 24
 LEAST_STAYS = 4
 RIVAL = 0.9  # of the best score: another clock that good cannot be ruled out
-WIDEST_S = 2e-3  # by how much rivals may differ; an interval that holds them all is of no use
+WIDEST_S = 5e-3  # by how much rivals may differ; an interval that holds them all is of no use
 SAME_CLOCK_S = 5e-4
 KNOWN_M = 0.5  # a position that is known so well is known
 EARLIER_S = (5e-4, 1e-3, 1.5e-3, 2e-3, 2.5e-3)
@@ -64,7 +64,9 @@ SIGMA_FACTOR = 2.5  # against truth the formal error is too small: see the relia
 FLOOR_MS = 0.03
 FARTHEST_M = 8.0  # two devices in one room
 TRAVEL_MS = 1e3 * FARTHEST_M / SPEED_OF_SOUND_M_S
-HEARD_SCORE = 0.5  # sound of another session reaches 0.03
+HEARD_SCORE = 0.25  # sound of another session reaches 0.06
+ECHO_LATER_S = 1e-3  # an echo's way is that much longer; nearer clocks are one, seen differently
+BEYOND_M = 1.0  # of what is looked at for a camera that stands in the room
 UNKNOWN_MOST_MS = 1.2  # beyond, a wrong solution is as likely as the right one
 UNKNOWN_FLOOR_MS = 3.0  # nobody measured where the camera stands: nothing below is claimed
 RATE_SIGMA_PPM = 1.0
@@ -76,7 +78,7 @@ class _Search:
 
     Steps of lags, number of tilts, of starts, and of those that are followed to the end, how
     good the best of them will be, and the score that is needed. Sound of another session reaches
-    0.03.
+    0.06.
     """
 
     step_s: float
@@ -273,16 +275,30 @@ def _solve(rows: Rows, before: Before) -> _Solved | str:
             f"{LEAST_WINDOWS} and {LEAST_STAYS} are needed"
         )
     model = Model.of(rows, _knots(rows.times_s), before)
-    best, *others = _fits(model)
-    clock = best.clock_error_s(model.knots_s)
-    apart = np.array([np.abs(f.clock_error_s(model.knots_s) - clock).max() for f in others])
-    share = np.array([f.score for f in others]) / max(best.score, 1e-9)
+    search = _search(before)
+    fits = _fits(model)
+    chosen = _direct(fits) if search is KNOWN else fits[0]
+    clock = chosen.clock_error_s(model.knots_s)
+    apart = np.array([np.abs(f.clock_error_s(model.knots_s) - clock).max() for f in fits])
+    share = np.array([f.score for f in fits]) / max(fits[0].score, 1e-9)
     return _Solved(
-        best,
+        chosen,
         float(share[apart > SAME_CLOCK_S].max(initial=0.0)),
         float(apart[share > RIVAL].max(initial=0.0)),
-        _search(before).score_needed,
+        search.score_needed,
     )
+
+
+def _direct(fits: Sequence[Fit]) -> Fit:
+    """Return the best solution, or one nearly as good by which speech came clearly earlier.
+
+    From a known place such a later one is an echo's, which may be the louder of the two: but
+    nothing comes before direct sound.
+    """
+    late_s = np.array([float(f.clock_error_s(f.model.knots_s).mean()) for f in fits])
+    rivals = [k for k, f in enumerate(fits) if f.score >= RIVAL * fits[0].score]
+    earliest = min(rivals, key=lambda k: late_s[k])
+    return fits[earliest if late_s[0] - late_s[earliest] > ECHO_LATER_S else 0]
 
 
 def _search(before: Before) -> _Search:
@@ -308,7 +324,14 @@ def _fits(model: Model) -> list[Fit]:
         for f in first[:EARLIER_OF]
         for s in _earlier(f, before.place_m if known else f.place_m)
     ]
-    return sorted([*first, *earlier], key=lambda f: -f.score)
+    found = sorted([*first, *earlier], key=lambda f: -f.score)
+    return found if known else [f for f in found if _in_room(f)] or found
+
+
+def _in_room(found: Fit) -> bool:
+    """Tell whether the camera is as near to all that was said as it is taken for."""
+    ways = np.linalg.norm(found.model.rows.mouth_m - found.place_m, axis=1)
+    return float(ways.max()) <= FARTHEST_M + BEYOND_M
 
 
 def _earlier(found: Fit, place_m: Float64) -> Iterator[Start]:

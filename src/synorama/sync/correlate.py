@@ -239,12 +239,15 @@ def _judge_fits(
     longest = max(fits, key=lambda f: f.span_s[1] - f.span_s[0])
     middle = other.duration_s / 2
     found, runner_up = found.joined([float(f.line(middle)) for f in fits], middle)
-    if runner_up >= RUNNER_UP or longest.repeats >= REPEATS:
+    evidence = found.evidence(runner_up)
+    # Hum repeats within what a room echoes, but does not rise and fall: where loudness does, that
+    # tells one place, and what rivals its peak are echoes.
+    hums = longest.repeats >= REPEATS and evidence.likeness < LEAST_LIKENESS
+    if runner_up >= RUNNER_UP or hums:
         return _refused(reference, other, SEVERAL_PLACES, found, runner_up, ambiguous=True)
     flat = longest.stack_z <= STACK_Z and found.score < BEYOND_DOUBT
     if flat or len(longest.times_s) < LEAST_AGREEING:
         return _refused(reference, other, NOTHING_STANDS_OUT, found, runner_up)
-    evidence = found.evidence(runner_up)
     belongs = certainty.p_match(evidence)
     # Leaps too small to be places of their own leave the evidence of a part only.
     if len(fits) == 1 and belongs < LEAST_P_MATCH:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from synorama.sync.coarse import ChunkPeak, Coarse
-from synorama.sync.leaps import stretches
+from synorama.sync.leaps import LEAPS_REACH_S, stretches
 from synorama.sync.lines import Line, ransac
 from synorama.sync.verify import (
     REACH_S,
@@ -130,15 +130,16 @@ def find_segments(
 ) -> tuple[Segment, ...]:
     """Return the segments of a span in which ``found`` holds at least in part, in order.
 
-    Other lines come from loudness near this one, from the other verified candidates, and from
-    chunks that agree on another lag; within a segment from its windows.
+    Other lines come from loudness near this one; out of its reach from the other verified
+    candidates, and from chunks that agree on another lag; within a segment from its windows.
     """
     whole = Segment(found.line, span_s, found.tolerance_s)
     if span_s[1] - span_s[0] <= LEAST_SPAN_S:
         return (whole,)
     lines = _by_loudness(reference, other, coarse, found.line, span_s)
     lines = lines or [_Support.of_line(found.line, found.times_s, found.agree)]
-    lines += [_Support.of_line(v.line, v.times_s, v.agree) for v in others if v.log10_p < CERTAIN]
+    far = [v for v in others if v.log10_p < CERTAIN and _out_of_reach(v.line, found.line, span_s)]
+    lines += [_Support.of_line(v.line, v.times_s, v.agree) for v in far]
     lines += _large_jumps(reference, other, found.line, coarse.chunks, span_s, lines)
     kept = _compatible(lines, TOLERANCES_S[1])
     parts = _cut(reference, other, kept, whole, found.tolerance_s)
@@ -146,6 +147,12 @@ def find_segments(
     segments = [s for p in parts for s in _divide(reference, other, p, DEPTH)]
     holds = any(abs(s.line(found_at) - found.line(found_at)) < FOUND_SAME_S for s in segments)
     return tuple(_meeting(reference, other, segments)) if holds else (whole,)
+
+
+def _out_of_reach(line: Line, found: Line, span_s: tuple[float, float]) -> bool:
+    """Tell whether loudness says nothing of it; nearer, echoes and people who walk look like it."""
+    middle = sum(span_s) / 2
+    return abs(line(middle) - found(middle)) > LEAPS_REACH_S
 
 
 def _meeting(
@@ -204,11 +211,24 @@ def _divide(
     )
     if not kept or (wide and _windows(kept) < ENOUGH * _windows(wide[:1])):
         return (segment,)
-    parts = _cut(reference, other, kept, segment, close)
+    parts = tuple(_cut(reference, other, kept, segment, close))
+    if not _between_supports(parts, kept):
+        return (segment,)
     return tuple(
         s
         for p in parts
         for s in (_divide(reference, other, p, depth - 1) if len(kept) > 1 else (p,))
+    )
+
+
+def _between_supports(parts: Sequence[Segment], lines: Sequence[_Support]) -> bool:
+    """Tell whether each line gives way to the next between the middles of their supports.
+
+    A loss does; a talker who walked there and back makes lines that fit before and after.
+    """
+    return all(
+        before.middle_s < part.span_s[1] < after.middle_s
+        for part, (before, after) in zip(parts, pairwise(lines), strict=False)
     )
 
 
@@ -296,14 +316,15 @@ def _large_jumps(
     span_s: tuple[float, float],
     known: Sequence[_Support],
 ) -> list[_Support]:
-    """Find lines out of the windows' reach, where chunks of a minute agree on another lag."""
+    """Find lines out of loudness' reach, where chunks of a minute agree on another lag."""
     out: list[_Support] = []
     slope = line.slope if abs(line.slope) < 3e-4 else 0.0
     for group in _chunk_groups(chunks, span_s):
         lag = float(np.median([p.lag_s for p in group]))
         first = max(span_s[0], group[0].centre_s - CHUNK_HALF_S, -lag, 0.0)
         last = min(span_s[1], group[-1].centre_s + CHUNK_HALF_S)
-        if any(_explains(s, lag, first, last) for s in [*known, *out]):
+        far = _out_of_reach(Line(lag), line, (first, last))
+        if not far or any(_explains(s, lag, first, last) for s in [*known, *out]):
             continue
         bounds = (first, min(last, other.duration_s, reference.duration_s - lag))
         checked = verify(reference, other, Line(lag, slope, other.duration_s / 2), bounds)

@@ -24,10 +24,11 @@ if TYPE_CHECKING:
     Float32 = NDArray[np.float32]
     Int64 = NDArray[np.int64]
 
-__all__ = ["Stretch", "stretches"]
+__all__ = ["LEAPS_REACH_S", "Stretch", "stretches"]
 
+LEAPS_REACH_S = 3.0
 CELL = 62  # frames, about a second
-REACH = 188  # frames, three seconds
+REACH = 188  # frames, as far
 FFT = 512  # holds a cell and the reach on both sides
 BATCH = 64
 LOW, HIGH = -3.0, 6.0  # one loud second must not outvote the others

@@ -1,0 +1,24 @@
+"""Cameras in rooms where people walk and talk: sessions of the bar that were once not placed well.
+
+The same measurement as ``bench/accept.py refine-clock``, which draws hundreds of others.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from bench.acceptance.refine_clock import TRAVEL_MS, measure
+
+WALKED_FOR_A_LEAP, ECHOES_FOR_HUM, LOUDER_ECHO, BEYOND_THE_ROOM = 25033, 25109, 25198, 25118
+SEEDS = WALKED_FOR_A_LEAP, ECHOES_FOR_HUM, LOUDER_ECHO, BEYOND_THE_ROOM
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_camera_is_placed_to_what_its_position_allows(seed: int, tmp_path: Path) -> None:
+    got = measure(seed, tmp_path)
+    assert got["placed"]
+    assert all(got[f"{case}_held"] for case in ("sync", "at_5cm", "at_10cm", "unknown"))
+    assert got["at_5cm_refined"]
+    assert got["at_5cm_ms"] <= 0.5
+    assert got["unknown_interval_ms"] <= TRAVEL_MS + 5.0
