@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from synorama.media.audio import MonoSound
 from synorama.sync.correlate import align
 from synorama.sync.features import Features, band_features
+from synorama.sync.jumps import Segment, _between_supports, _Support
 from synorama.sync.leaps import stretches
 from synorama.sync.lines import Line
 from tests.sync.sounds import RATE, affine, heard, room, speech
@@ -50,6 +51,22 @@ def test_people_who_walk_are_no_leap(pair: tuple[MonoSound, MonoSound]) -> None:
     evidence = align(near, far)
     assert evidence.accepted
     assert evidence.jumps == ()
+
+
+@pytest.mark.parametrize(("gives_way_s", "leaps"), [(33.0, True), (44.4, False), (12.0, False)])
+def test_a_small_leap_lies_between_the_windows_of_its_two_lines(
+    gives_way_s: float, leaps: bool
+) -> None:
+    """A talker walked away from 32 to 36 s and back from 47 s: the new line fitted to the end."""
+    lines = [
+        _Support(Line(2.775), 2.3, 31.2, 19.6, 17, 23, 1),
+        _Support(Line(2.767), 36.4, 47.3, 41.9, 7, 9, 1),
+    ]
+    parts = [
+        Segment(lines[0].line, (0.0, gives_way_s), 0.0012),
+        Segment(lines[1].line, (gives_way_s, 57.2), 0.0012),
+    ]
+    assert _between_supports(parts, lines) == leaps
 
 
 @pytest.mark.parametrize("by_s", [0.08, 0.3, 1.3])
