@@ -2,12 +2,12 @@
 
 Material is measured by bench/accept.py, one pair a seed, and kept in its journals:
 
-    python bench/accept.py sync-related --seeds 220 --first-seed 0      to fit
-    python bench/accept.py sync-unrelated --seeds 160 --first-seed 0
+    python bench/accept.py sync-related --seeds 880 --first-seed 1000   to fit
+    python bench/accept.py sync-unrelated --seeds 2000 --first-seed 1000
     python -m bench.sync_calibration --fit JOURNALS
 
-    python bench/accept.py sync-related --seeds 250 --first-seed 250    to measure
-    python bench/accept.py sync-unrelated --seeds 1000 --first-seed 1000
+    python bench/accept.py sync-related --seeds 450 --first-seed 4000   to measure
+    python bench/accept.py sync-unrelated --seeds 1000 --first-seed 4000
     python -m bench.sync_calibration JOURNALS
 
 The second writes bench/results/sync_calibration.md and the picture of the documentation.
@@ -28,7 +28,14 @@ from bench.accept import wilson
 from bench.measuring import HERE, machine, table, write_result
 from bench.sync_material import Pair
 from synorama.records import PairEvidence, RecordingClock
-from synorama.sync.certainty import SIGMA_FLOOR_S, Evidence, p_match, p_match_of_seconds
+from synorama.sync.certainty import (
+    MOST_SCORE,
+    SIGMA_FLOOR_S,
+    SURE_RUNNER_UP,
+    Evidence,
+    p_match,
+    p_match_of_seconds,
+)
 
 Float64 = NDArray[np.float64]
 Row = Mapping[str, float]
@@ -91,12 +98,11 @@ def fit(rows: Sequence[Row]) -> None:
 
 
 def _evidence(row: Row) -> Evidence:
-    return Evidence(row["score"], row["coarse_z"], row["likeness"], row["runner_up"])
+    return Evidence(row["score"], row["likeness"], row["runner_up"])
 
 
 def _seconds(row: Row) -> tuple[float, float, float]:
-    evidence = Evidence(row["score"], 0.0, 0.0, row["runner_up"])
-    return 1.0, evidence.terms[0], evidence.terms[3]
+    return 1.0, min(row["score"], MOST_SCORE), max(row["runner_up"] - SURE_RUNNER_UP, 0.0)
 
 
 def _logistic(terms: Float64, belongs: Float64) -> Float64:

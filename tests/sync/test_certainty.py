@@ -16,21 +16,29 @@ from tests.sync.sounds import RATE, affine, heard, room, speech
 finite = st.floats(0, 200)
 
 
-@given(score=finite, z=finite, like=finite, runner=st.floats(0, 2))
-def test_never_certain(score: float, z: float, like: float, runner: float) -> None:
+@given(score=finite, like=finite, runner=st.floats(0, 2))
+def test_never_certain(score: float, like: float, runner: float) -> None:
     """It is a probability, and some hundreds of pairs cannot tell 1 or 0."""
-    for p in (p_match(Evidence(score, z, like, runner)), p_match_of_seconds(score, runner)):
+    for p in (p_match(Evidence(score, like, runner)), p_match_of_seconds(score, runner)):
         assert 0 < p < 1
 
 
-@given(score=finite, more=finite, z=finite, like=finite, runner=st.floats(0, 1))
+@given(score=finite, more=finite, like=finite, runner=st.floats(0, 1))
 def test_more_evidence_is_never_less_sure(
-    score: float, more: float, z: float, like: float, runner: float
+    score: float, more: float, like: float, runner: float
 ) -> None:
-    least = p_match(Evidence(score, z, like, runner))
-    assert p_match(Evidence(score + more, z, like, runner)) >= least
-    assert p_match(Evidence(score, z + more, like, runner)) >= least
-    assert p_match(Evidence(score, z, like, runner + more)) <= least
+    least = p_match(Evidence(score, like, runner))
+    assert p_match(Evidence(score, like + more, runner)) >= least
+    assert p_match(Evidence(score, like, runner + more)) <= least
+
+
+@given(score=finite, more=finite, like=finite)
+def test_windows_that_agree_speak_for_a_place_and_against_two(
+    score: float, more: float, like: float
+) -> None:
+    alone, rivalled = (p_match(Evidence(score, like, runner)) for runner in (0.3, 0.9))
+    assert p_match(Evidence(score + more, like, 0.3)) >= alone
+    assert p_match(Evidence(score + more, like, 0.9)) <= rivalled
 
 
 def test_likeness_does_not_grow_with_length() -> None:
