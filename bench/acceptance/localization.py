@@ -124,7 +124,10 @@ def _off(found: Float64, true: Float64, covariance: Float64, at: Float64) -> Off
 
 
 def _mirrored(views: Sequence[LandmarkView]) -> tuple[LandmarkView, ...]:
-    return tuple(replace(v, points_m=v.points_m * MIRROR, rays=v.rays * MIRROR) for v in views)
+    return tuple(
+        replace(v, points_m=v.points_m * MIRROR, rays=v.rays * MIRROR, arms_m=v.arms_m * MIRROR)
+        for v in views
+    )
 
 
 def _cameras(

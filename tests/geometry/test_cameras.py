@@ -106,7 +106,10 @@ def test_a_camera_of_another_room_is_refused(
 def test_mirrored_landmarks_are_refused(
     still: CameraPictures, landmarks: tuple[LandmarkView, ...]
 ) -> None:
-    mirrored = [replace(v, points_m=v.points_m * MIRROR, rays=v.rays * MIRROR) for v in landmarks]
+    mirrored = [
+        replace(v, points_m=v.points_m * MIRROR, rays=v.rays * MIRROR, arms_m=v.arms_m * MIRROR)
+        for v in landmarks
+    ]
     known = replace(still, lens=CAMERA, lens_known=True)
     assert locate_camera(known, mirrored).pose.status != "accepted"
 

@@ -82,7 +82,10 @@ def test_the_same_data_gives_the_same_result(
 def test_a_mirrored_room_is_refused(
     frames: list[PosedPicture], landmarks: tuple[LandmarkView, ...]
 ) -> None:
-    mirrored = [replace(v, points_m=v.points_m * MIRROR, rays=v.rays * MIRROR) for v in landmarks]
+    mirrored = [
+        replace(v, points_m=v.points_m * MIRROR, rays=v.rays * MIRROR, arms_m=v.arms_m * MIRROR)
+        for v in landmarks
+    ]
     told = locate_scan(frames, mirrored)
     assert told.result.status == "refused"
     assert told.result.T_target_source is None

@@ -29,7 +29,8 @@ from synorama.geometry.landmarks import LandmarkView, look
 from synorama.geometry.lenses import PARAMETERS, Lens, Model, project, unproject
 from synorama.geometry.localize import likenesses
 from synorama.geometry.resection import Pose, Resection, Seen, resected
-from synorama.geometry.views import PosedPicture, resized
+from synorama.geometry.tell_apart import LEAST_SURE, Placed, preference
+from synorama.geometry.views import PosedPicture, grey, resized
 from synorama.records import CameraPose, RegistrationStatus
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ FOCALS_TRIED = 3  # that are fitted in full, of all
 LEAST_VOTES = 25
 LEAST_OVER_CHANCE = 3.0
 MOST_RUNNER_UP = 0.75
+ASKED_FROM = 0.5  # of the votes: a place with more is told from the best by what is drawn
 APART_M, APART_RAD = 0.5, np.deg2rad(12.0)
 LEAST_AT_FIRST = 10  # votes of a pose about which it is worth to look again
 CELLS = (4, 3)  # of the picture
@@ -233,6 +235,21 @@ class _Found:
     chance_votes: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class _Rival:
+    """Another pose: its votes as a share of the best one's, and how surely they are told apart.
+
+    ``sure`` is in sigmas, NaN where nobody asked.
+    """
+
+    ratio: float
+    sure: float = float("nan")
+
+    @property
+    def doubtful(self) -> bool:
+        return self.ratio > MOST_RUNNER_UP and not self.sure >= LEAST_SURE
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Finder:
     device: str
@@ -261,17 +278,15 @@ class _Finder:
         if not places:
             return _Found("refused", "no pose fits any three of its features")
         fits = [resected(seen, lens, pose, fit_lens=not known) for lens, pose in places]
-        fit, ratio = self._better(features, fits, picture.lens, known=known)
+        again = self._again(features, fits, picture.lens, known=known)
+        fit, rival = self._better(picture, again)
         chance = _voted(seen.permuted(rng), fit.lens, trials, rng)
-        return _judged(fit, ratio, seen, 0 if chance is None else chance.votes)
+        return _judged(fit, rival, seen, 0 if chance is None else chance.votes)
 
-    def _better(
+    def _again(
         self, features: Features, fits: Sequence[Resection], usual: Lens, *, known: bool
-    ) -> tuple[Resection, float]:
-        """Look again about the best pose and the best one elsewhere; return the better one.
-
-        Also returned is the ratio of their votes: near 1 in a room that looks alike from there.
-        """
+    ) -> list[Resection]:
+        """Look again about the best pose and the best one elsewhere; most votes first."""
         first = max(fits, key=lambda fit: fit.votes)
         elsewhere = [fit for fit in fits if _apart(fit.pose, first.pose)]
         second = max(elsewhere, key=lambda fit: fit.votes, default=None)
@@ -281,11 +296,22 @@ class _Finder:
                 continue
             seen = _guided(features, self.landmarks, fit)
             again.append(resected(seen, fit.lens, fit.pose, fit_lens=not known, usual=usual))
-        again.sort(key=lambda fit: fit.votes, reverse=True)
-        if not again:
-            return first, 0.0
-        far = [fit.votes for fit in again[1:] if _apart(fit.pose, again[0].pose)]
-        return again[0], max(far, default=0) / max(again[0].votes, 1)
+        return sorted(again, key=lambda fit: fit.votes, reverse=True) or [first]
+
+    def _better(self, picture: PosedPicture, fits: Sequence[Resection]) -> tuple[Resection, _Rival]:
+        """Return the better pose, and what is against it.
+
+        In a room that looks nearly the same from both ends votes do not tell, but what is drawn.
+        """
+        first = fits[0]
+        second = next((fit for fit in fits[1:] if _apart(fit.pose, first.pose)), None)
+        if second is None or second.votes < ASKED_FROM * first.votes:
+            return first, _Rival(0.0 if second is None else second.votes / max(first.votes, 1))
+        one, two = ([Placed(f.lens, f.pose.matrix())] for f in (first, second))
+        sure = preference([grey(picture.pixels)], one, two, self.landmarks)
+        if sure < 0:
+            first, second = second, first
+        return first, _Rival(second.votes / first.votes, abs(sure))
 
     def _lenses(self, lens: Lens) -> list[Lens]:
         """Return the lens with each focal length that is tried."""
@@ -361,24 +387,29 @@ def _sightings(seen: Seen, lens: Lens) -> Sightings:
 # --- judgement -------------------------------------------------------------------------------
 
 
-def _judged(fit: Resection, ratio: float, seen: Seen, chance: int) -> _Found:
+def _judged(fit: Resection, rival: _Rival, seen: Seen, chance: int) -> _Found:
     sightings = _sightings(seen, fit.lens)
     agree = angles_off(sightings, fit.pose.rotation, fit.pose.shift) < COARSE_RAD
     agree &= from_the_front(sightings, fit.pose.rotation)
     votes = len(np.unique(sightings.feature[agree]))
-    status, reason = _verdict(fit, votes, chance, ratio)
+    status, reason = _verdict(fit, votes, chance, rival)
     return _Found(status, reason, fit, votes, chance)
 
 
 def _verdict(
-    fit: Resection, votes: int, chance: int, runner_up_ratio: float
+    fit: Resection, votes: int, chance: int, rival: _Rival
 ) -> tuple[RegistrationStatus, str]:
     over = votes / max(chance, 1)
     facts = f"{fit.votes} features agree to {fit.rms_px:.1f} px, {over:.1f} times what chance gives"
     if fit.votes < LEAST_VOTES or over < LEAST_OVER_CHANCE:
         return "refused", f"too little in its pictures is recognised: {facts}"
-    if runner_up_ratio > MOST_RUNNER_UP:
-        return "ambiguous", f"another place fits nearly as well ({runner_up_ratio:.2f}): {facts}"
+    if rival.ratio > MOST_RUNNER_UP:
+        facts += (
+            f"; another place has {100 * rival.ratio:.0f} % as many, and what its pictures show "
+            f"there speaks for this one by {rival.sure:.1f} sigmas"
+        )
+    if rival.doubtful:
+        return "ambiguous", f"it may stand elsewhere: {facts}"
     if _cells(fit) < LEAST_CELLS:
         return "degenerate", f"what is recognised lies in one corner of its pictures: {facts}"
     sigma = np.sqrt(np.diag(fit.covariance))

@@ -116,7 +116,7 @@ class Consensus:
     votes
         How many different features agree.
     runner_up
-        How many agree on the best motion elsewhere.
+        How many of the others agree on the best motion elsewhere.
     elsewhere
         That motion: rotation and shift.
     """
@@ -156,43 +156,45 @@ def consensus(
     motions = solver(sightings, rng, trials)
     if not len(motions):
         return None
+    rotation, shift = _elected(sightings, motions, within_rad, rng)
+    off = angles_off(sightings, rotation, shift)
+    unexplained = sightings.chosen(off > EXPLAINED * within_rad)
+    elsewhere = _elected(unexplained, motions, within_rad, rng)
+    runner_up = _voters(unexplained, *elsewhere, within_rad)
+    votes = _voters(sightings, rotation, shift, within_rad)
+    return Consensus(rotation, shift, votes, runner_up, elsewhere)
+
+
+def _elected(
+    sightings: Sightings, motions: Motions, within_rad: float, rng: np.random.Generator
+) -> tuple[Float64, Float64]:
+    """Return the motion on which most features agree.
+
+    It is asked a second time of the sightings that the best leaves unexplained: motions near the
+    best have the same sightings behind them, and none of another place may be among the first.
+    """
+    some = sightings
     if len(sightings) > FIRST_LOOK:
         some = sightings.chosen(rng.choice(len(sightings), FIRST_LOOK, replace=False))
-        motions = motions.chosen(_most(_votes(some, motions, within_rad), SECOND_ROUND))
-    else:
-        motions = motions.chosen(_most(_votes(sightings, motions, within_rad), SECOND_ROUND))
-    return _elected(sightings, motions, within_rad)
+    if not len(some):
+        return motions.rotations[0], motions.shifts[0]
+    best = motions.chosen(_most(_votes(some, motions, within_rad), SECOND_ROUND))
+    voters = [
+        _voters(sightings, rotation, shift, within_rad)
+        for rotation, shift in zip(best.rotations, best.shifts, strict=True)
+    ]
+    first = int(np.argmax(voters))
+    return best.rotations[first], best.shifts[first]
+
+
+def _voters(sightings: Sightings, rotation: Float64, shift: Float64, within_rad: float) -> int:
+    """Return how many different features agree with a motion."""
+    agree = angles_off(sightings, rotation, shift) < within_rad
+    return len(np.unique(sightings.feature[agree]))
 
 
 def _most(votes: Int64, count: int) -> Int64:
     return np.argsort(-votes, kind="stable")[:count]
-
-
-def _elected(sightings: Sightings, motions: Motions, within_rad: float) -> Consensus:
-    """Return the motion on which most features agree, and how many others agree on another.
-
-    A motion near the best one has the same sightings behind it: only those count for the runner-up
-    that the best does not explain.
-    """
-    feature = np.unique(sightings.feature, return_inverse=True)[1]
-    off = np.stack(
-        [
-            angles_off(sightings, rotation, shift)
-            for rotation, shift in zip(motions.rotations, motions.shifts, strict=True)
-        ]
-    )
-    votes = np.array([len(np.unique(feature[row < within_rad])) for row in off])
-    best = int(votes.argmax())
-    unexplained = off[best] > EXPLAINED * within_rad
-    others = [len(np.unique(feature[(row < within_rad) & unexplained])) for row in off]
-    second = int(np.argmax(others))
-    return Consensus(
-        motions.rotations[best],
-        motions.shifts[best],
-        int(votes[best]),
-        others[second],
-        (motions.rotations[second], motions.shifts[second]),
-    )
 
 
 def angles_off(sightings: Sightings, rotation: Float64, shift: Float64) -> Float64:

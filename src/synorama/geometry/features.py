@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     Int64 = NDArray[np.int64]
     Picture = NDArray[np.uint8]
 
-__all__ = ["Features", "detect", "matches"]
+__all__ = ["Features", "described", "detect", "matches"]
 
 LEAST_CONTRAST = 0.004  # far below OpenCV's: plain walls are all there is; the best are kept
 EDGE = 12.0
+SMALLEST_PX = 3.2  # across a feature of the first octave
 RATIO = 0.85  # of the distances to the best and the second-best that looks alike
 
 
@@ -33,17 +34,21 @@ class Features:
         ``(N, 2)`` where.
     descriptors
         ``(N, 128)`` float32 of unit length (root SIFT).
+    rims
+        ``(N, 2)`` where the rim of each lies, in the direction of its gradient: pixel and rim tell
+        size and turn, too.
     """
 
     pixels: Float64
     descriptors: Float32
+    rims: Float64
 
     def __len__(self) -> int:
         return len(self.pixels)
 
     def chosen(self, which: Bool | Int64) -> Features:
         """Return some of them."""
-        return Features(self.pixels[which], self.descriptors[which])
+        return Features(self.pixels[which], self.descriptors[which], self.rims[which])
 
 
 def detect(picture: Picture, count: int, seen: Bool | None = None) -> Features:
@@ -60,18 +65,61 @@ def detect(picture: Picture, count: int, seen: Bool | None = None) -> Features:
     seen
         ``(H, W)`` where to look.
     """
+    mask = None if seen is None else seen.astype(np.uint8) * 255
+    found, rows = _sift(count).detectAndCompute(picture, mask)
+    if rows is None or not len(found):
+        return Features(np.zeros((0, 2)), np.zeros((0, 128), np.float32), np.zeros((0, 2)))
+    pixels = np.array([point.pt for point in found], np.float64)
+    angle = np.radians([point.angle for point in found])
+    radius = np.array([point.size for point in found])[:, np.newaxis] / 2
+    rims = pixels + radius * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    return Features(pixels, _rooted(rows), rims)
+
+
+def _sift(count: int) -> Any:
     import cv2
 
-    finder: Any = cv2.SIFT_create(  # type: ignore[attr-defined]
-        count, 3, LEAST_CONTRAST, EDGE
-    )
-    mask = None if seen is None else seen.astype(np.uint8) * 255
-    found, rows = finder.detectAndCompute(picture, mask)
-    if rows is None or not len(found):
-        return Features(np.zeros((0, 2)), np.zeros((0, 128), np.float32))
-    rows = np.sqrt(rows / np.maximum(rows.sum(axis=1, keepdims=True), 1e-6))
-    pixels = np.array([point.pt for point in found], np.float64)
-    return Features(pixels, rows.astype(np.float32))
+    return cv2.SIFT_create(count, 3, LEAST_CONTRAST, EDGE)  # type: ignore[attr-defined]
+
+
+def _rooted(rows: Float32) -> Float32:
+    return np.asarray(np.sqrt(rows / np.maximum(rows.sum(axis=1, keepdims=True), 1e-6)), np.float32)
+
+
+def described(picture: Picture, pixels: Float64, rims: Float64) -> Float32:
+    """Return how a grey picture looks at given places, whether or not it is distinct there.
+
+    Parameters
+    ----------
+    picture
+        ``(H, W)`` uint8.
+    pixels, rims
+        ``(N, 2)`` as of `Features`.
+    """
+    import cv2
+
+    if not len(pixels):
+        return np.zeros((0, 128), np.float32)
+    away = rims - pixels
+    size = 2 * np.linalg.norm(away, axis=1)
+    angle = np.degrees(np.arctan2(away[:, 1], away[:, 0])) % 360
+    asked = [
+        cv2.KeyPoint(float(x), float(y), float(d), float(a), 1.0, level, k)
+        for k, ((x, y), d, a, level) in enumerate(
+            zip(pixels, size, angle, _levels(size), strict=True)
+        )
+    ]
+    told, rows = _sift(0).compute(picture, asked)
+    assert len(told) == len(asked)
+    return _rooted(rows)
+
+
+def _levels(size: Float64) -> list[int]:
+    """Return octave and layer, packed as OpenCV does, of the blur that suits each size."""
+    octaves = np.log2(np.maximum(size, SMALLEST_PX) / SMALLEST_PX)
+    whole = np.floor(octaves).astype(int)
+    layer = np.clip(np.rint(3 * (octaves - whole)).astype(int), 1, 3)
+    return [int(o) | int(n) << 8 for o, n in zip(whole, layer, strict=True)]
 
 
 def matches(ours: Features, theirs: Features, ratio: float = RATIO) -> Int64:

@@ -56,24 +56,33 @@ class LandmarkView:
         ``(N, 3)`` where they are, in the frame of the picture's pose.
     rays
         ``(N, 3)`` unit directions in which the picture saw them: nobody sees them from behind.
+    arms_m
+        ``(N, 3)`` from each to its rim, see `Features`, as if it faced the picture.
     """
 
     name: str
     features: Features
     points_m: Float64
     rays: Float64
+    arms_m: Float64
 
     def chosen(self, which: Bool) -> LandmarkView:
         """Return some of them."""
-        chosen = self.features.chosen(which)
-        return LandmarkView(self.name, chosen, self.points_m[which], self.rays[which])
+        points, rays, arms = self.points_m[which], self.rays[which], self.arms_m[which]
+        return LandmarkView(self.name, self.features.chosen(which), points, rays, arms)
 
 
 def moved(views: Iterable[LandmarkView], matrix: Float64) -> tuple[LandmarkView, ...]:
     """Return landmarks in another frame: ``(4, 4)`` ``T_other_frame``."""
     turn, shift = matrix[:3, :3], matrix[:3, 3]
     return tuple(
-        replace(v, points_m=v.points_m @ turn.T + shift, rays=v.rays @ turn.T) for v in views
+        replace(
+            v,
+            points_m=v.points_m @ turn.T + shift,
+            rays=v.rays @ turn.T,
+            arms_m=v.arms_m @ turn.T,
+        )
+        for v in views
     )
 
 
@@ -137,7 +146,15 @@ def _lifted_view(tile: PosedPicture, whole_pose: Float64, buffer: ZBuffer) -> La
     turned = rays @ (tile.pose[:3, :3].T @ whole_pose[:3, :3])
     points, good = lifted(buffer, turned)
     there = points @ whole_pose[:3, :3].T + whole_pose[:3, 3]
-    return LandmarkView(tile.name, features, there, rays @ tile.pose[:3, :3].T).chosen(good & seen)
+    along = rays @ tile.pose[:3, :3].T
+    reach = np.linalg.norm(points, axis=1)
+    arms = reach[:, np.newaxis] * (_rim_rays(tile, features) - along)
+    return LandmarkView(tile.name, features, there, along, arms).chosen(good & seen)
+
+
+def _rim_rays(picture: PosedPicture, features: Features) -> Float64:
+    rays, _ = unproject(picture.lens, features.rims)
+    return np.asarray(rays @ picture.pose[:3, :3].T, np.float64)
 
 
 # --- pictures of the glasses -----------------------------------------------------------------
@@ -167,11 +184,14 @@ def from_motion(frames: Sequence[PosedPicture]) -> tuple[LandmarkView, ...]:
     rays = np.concatenate([f.rays for f in looked])
     track = _tracks(np.concatenate(pairs) if pairs else np.zeros((0, 2), np.int64), total)
     points, good = _triangulated(track, origins, rays)
-    views = [
-        LandmarkView(f.picture.name, f.features, points[f.numbers], f.rays).chosen(good[f.numbers])
-        for f in looked
-    ]
+    views = [_seen_by(f, points[f.numbers]).chosen(good[f.numbers]) for f in looked]
     return tuple(view for view in views if len(view.features) > 1)
+
+
+def _seen_by(frame: _Frame, points_m: Float64) -> LandmarkView:
+    reach = np.linalg.norm(points_m - frame.picture.pose[:3, 3], axis=1)
+    arms = reach[:, np.newaxis] * (_rim_rays(frame.picture, frame.features) - frame.rays)
+    return LandmarkView(frame.picture.name, frame.features, points_m, frame.rays, arms)
 
 
 def _looked(frames: Sequence[PosedPicture]) -> list[_Frame]:

@@ -25,7 +25,8 @@ from synorama.geometry.consensus import (
 from synorama.geometry.features import Features, matches
 from synorama.geometry.landmarks import FRAME_FEATURES, FRAME_PX, LandmarkView, look
 from synorama.geometry.lenses import unproject
-from synorama.geometry.views import PosedPicture, resized
+from synorama.geometry.tell_apart import LEAST_SURE, Placed, preference
+from synorama.geometry.views import PosedPicture, grey, resized
 from synorama.records import RegistrationResult, RegistrationStatus
 from synorama.transform import RigidTransform
 
@@ -48,6 +49,7 @@ LEAST_VOTES = 15
 FRAME_VOTES = 3  # that make a frame count
 LEAST_OVER_CHANCE = 3.0
 MOST_RUNNER_UP = 0.8
+ASKED_FROM = 0.5  # of the votes: a place with more is told from the best by what frames show
 ELSEWHERE_RAD = 0.03  # so far off the best place, a sighting speaks for another
 
 INFLATION = 2.0  # of the covariance; see bench/localize.py
@@ -116,7 +118,7 @@ def locate_scan(
             _refusal(f"{len(sightings)} features look alike: too few"), len(sightings)
         )
     by_chance = _vote(sightings.permuted(rng), rng)
-    fit, ratio = _better(sightings, found)
+    fit, rival = _better(sightings, found, frames, landmarks)
     told = Localization(
         RegistrationResult("refused", ""),
         len(np.unique(sightings.feature)),
@@ -125,7 +127,7 @@ def locate_scan(
         _frames_with(sightings.frame[fit.agree]),
         fit.rms_rad,
     )
-    return _judged(told, fit, ratio, world, scan)
+    return _judged(told, fit, rival, world, scan)
 
 
 def sightings_of(frames: Sequence[PosedPicture], landmarks: Sequence[LandmarkView]) -> Sightings:
@@ -191,20 +193,60 @@ class _Fit:
     middle_m: Float64
 
 
-def _better(sightings: Sightings, found: Consensus) -> tuple[_Fit, float]:
-    """Refine the best place and the best one elsewhere; return the better, and their ratio.
+@dataclass(frozen=True, slots=True)
+class _Rival:
+    """Another place: its votes as a share of the best one's, and how surely frames tell them apart.
 
-    In a room that looks the same from both ends, only what is told finely tells them apart.
+    ``sure`` is in sigmas, NaN where nobody asked.
+    """
+
+    ratio: float
+    sure: float = float("nan")
+
+    @property
+    def doubtful(self) -> bool:
+        return self.ratio > MOST_RUNNER_UP and not self.sure >= LEAST_SURE
+
+
+def _better(
+    sightings: Sightings,
+    found: Consensus,
+    frames: Sequence[PosedPicture],
+    landmarks: Sequence[LandmarkView],
+) -> tuple[_Fit, _Rival]:
+    """Refine the best place and the best one elsewhere; return the better, and what is against it.
+
+    In a room that looks nearly the same from both ends, votes do not tell, but what frames show.
     """
     fits = [
         _refined(sightings, rotation, shift)
         for rotation, shift in ((found.rotation, found.shift), found.elsewhere)
     ]
     fits.sort(key=lambda fit: _votes_of(sightings, fit.agree), reverse=True)
-    first, second = fits
+    ratio = _share_elsewhere(sightings, *fits)
+    if ratio < ASKED_FROM:
+        return fits[0], _Rival(ratio)
+    sure = _preference(frames, landmarks, *fits)
+    if sure < 0:
+        fits.reverse()
+    return fits[0], _Rival(_share_elsewhere(sightings, *fits), abs(sure))
+
+
+def _share_elsewhere(sightings: Sightings, first: _Fit, second: _Fit) -> float:
     off = angles_off(sightings, first.matrix[:3, :3], first.matrix[:3, 3])
     others = _votes_of(sightings, second.agree & (off > ELSEWHERE_RAD))
-    return first, others / max(_votes_of(sightings, first.agree), 1)
+    return others / max(_votes_of(sightings, first.agree), 1)
+
+
+def _preference(
+    frames: Sequence[PosedPicture], landmarks: Sequence[LandmarkView], first: _Fit, second: _Fit
+) -> float:
+    small = [resized(frame, FRAME_PX) for frame in frames]
+    one, two = (
+        [Placed(frame.lens, np.linalg.inv(frame.pose) @ fit.matrix) for frame in small]
+        for fit in (first, second)
+    )
+    return preference([grey(frame.pixels) for frame in small], one, two, landmarks)
 
 
 def _votes_of(sightings: Sightings, agree: Bool) -> int:
@@ -295,14 +337,14 @@ def _jacobian(residuals: object, step: float = 1e-6) -> Float64:
 # --- judgement -------------------------------------------------------------------------------
 
 
-def _judged(told: Localization, fit: _Fit, ratio: float, world: str, scan: str) -> Localization:
-    status, reason = _verdict(told, ratio)
+def _judged(told: Localization, fit: _Fit, rival: _Rival, world: str, scan: str) -> Localization:
+    status, reason = _verdict(told, rival)
     result = RegistrationResult(
         status,
         reason,
         None if status == "refused" else RigidTransform(world, scan, fit.matrix),
         covariance=None if status == "refused" else fit.covariance,
-        runner_up_ratio=ratio,
+        runner_up_ratio=rival.ratio,
         method="scan pictures",
     )
     return Localization(
@@ -310,7 +352,7 @@ def _judged(told: Localization, fit: _Fit, ratio: float, world: str, scan: str) 
     )
 
 
-def _verdict(told: Localization, runner_up_ratio: float) -> tuple[RegistrationStatus, str]:
+def _verdict(told: Localization, rival: _Rival) -> tuple[RegistrationStatus, str]:
     facts = (
         f"{told.votes} of {told.likenesses} likenesses agree in {told.frames} frames, "
         f"{told.chance_ratio:.1f} times what chance gives"
@@ -319,8 +361,13 @@ def _verdict(told: Localization, runner_up_ratio: float) -> tuple[RegistrationSt
         return "refused", f"too few pictures tell where the scan lies: {facts}"
     if told.chance_ratio < LEAST_OVER_CHANCE:
         return "refused", f"the pictures agree hardly better than by chance: {facts}"
-    if runner_up_ratio > MOST_RUNNER_UP:
-        return "ambiguous", f"another place fits nearly as well ({runner_up_ratio:.2f}): {facts}"
+    if rival.ratio > MOST_RUNNER_UP:
+        facts += (
+            f"; another place has {100 * rival.ratio:.0f} % as many, and what the frames show "
+            f"there speaks for this one by {rival.sure:.1f} sigmas"
+        )
+    if rival.doubtful:
+        return "ambiguous", f"it may lie elsewhere: {facts}"
     return "accepted", facts
 
 

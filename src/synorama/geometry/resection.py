@@ -79,6 +79,12 @@ class Pose:
         """Carry points ``(N, 3)`` of the world into the camera's frame."""
         return np.asarray(points @ self.rotation.T + self.shift, np.float64)
 
+    def matrix(self) -> Float64:
+        """Return ``(4, 4)`` ``T_camera_world``."""
+        whole = np.eye(4)
+        whole[:3, :3], whole[:3, 3] = self.rotation, self.shift
+        return whole
+
     def world_camera(self) -> Float64:
         """Return ``(4, 4)`` ``T_world_camera``."""
         whole = np.eye(4)

@@ -1,0 +1,152 @@
+"""Which of two places fits pictures better, in a room that looks nearly the same from both.
+
+Votes of likenesses do not tell: which landmark a feature looks like depends on the side from which
+the landmark happens to be known, and that favours one end of a room as a whole. Asked instead is
+each landmark where it must be drawn from either place: whether the picture looks like it there,
+distinct or not. What stands at both ends looks alike from both places; a floor, a door, a poster
+does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from synorama.geometry.features import described
+from synorama.geometry.lenses import Lens, project
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from synorama.geometry.landmarks import LandmarkView
+
+    Bool = NDArray[np.bool_]
+    Float32 = NDArray[np.float32]
+    Float64 = NDArray[np.float64]
+    Picture = NDArray[np.uint8]
+
+__all__ = ["LEAST_SURE", "Placed", "preference"]
+
+LEAST_SURE = 3.0  # sigmas; where nothing differs, up to 1.3 were met
+
+MOST_ASKED = 3_000  # landmarks a picture
+FACING = 0.5  # least cosine between the two directions in which a landmark is seen
+SIZE_PX = (3.0, 60.0)  # across a landmark, as drawn
+MARGIN_PX = 20.0
+CELL_PX, FEWEST = 44.0, 3  # parts of a picture that are compared, and landmarks in each
+BLOCK_M = 0.5  # of the room: what differs there is one thing, however often it is seen
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Placed:
+    """A camera that is said to be somewhere: its lens, and ``(4, 4)`` ``T_camera_landmarks``."""
+
+    lens: Lens
+    matrix: Float64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Asked:
+    """Landmarks where they must be drawn: pixels, places, and how much it looks like them."""
+
+    pixels: Float64
+    points_m: Float64
+    alike: Float64
+
+
+def preference(
+    pictures: Sequence[Picture],
+    first: Sequence[Placed],
+    second: Sequence[Placed],
+    landmarks: Sequence[LandmarkView],
+) -> float:
+    """Return how surely pictures show the landmarks from the first places, not the second.
+
+    Parameters
+    ----------
+    pictures
+        Grey ones ``(H, W)``, as large as the lenses draw.
+    first, second
+        For each picture two places.
+    landmarks
+        All in one frame.
+
+    Returns
+    -------
+    float
+        In sigmas, negative for the second; blocks of the room count as one observation each.
+    """
+    rng = np.random.default_rng(0)
+    told = [
+        _compared(
+            _asked(picture, one, landmarks, rng),
+            _asked(picture, two, landmarks, rng),
+            one.lens,
+        )
+        for picture, one, two in zip(pictures, first, second, strict=True)
+    ]
+    points, better = (np.concatenate(column) for column in zip(*told, strict=True))
+    if not len(better):
+        return 0.0
+    blocks = np.unique(np.floor(points / BLOCK_M), axis=0, return_inverse=True)[1].ravel()
+    said = np.bincount(blocks, better) / np.bincount(blocks)
+    return float(said.sum() / max(np.linalg.norm(said), 1e-9))
+
+
+def _asked(
+    picture: Picture,
+    placed: Placed,
+    landmarks: Sequence[LandmarkView],
+    rng: np.random.Generator,
+) -> _Asked:
+    points, arms, rays, looks = _joined(landmarks)
+    spots, rims, drawn = _drawn(placed, points, arms, rays)
+    which = np.flatnonzero(drawn)
+    if len(which) > MOST_ASKED:
+        which = rng.choice(which, MOST_ASKED, replace=False)
+    there = described(picture, spots[which], rims[which])
+    alike = (there * looks[which]).sum(axis=1).astype(np.float64)
+    return _Asked(spots[which], points[which], alike)
+
+
+def _joined(landmarks: Sequence[LandmarkView]) -> tuple[Float64, Float64, Float64, Float32]:
+    return (
+        np.concatenate([v.points_m for v in landmarks]),
+        np.concatenate([v.arms_m for v in landmarks]),
+        np.concatenate([v.rays for v in landmarks]),
+        np.concatenate([v.features.descriptors for v in landmarks]),
+    )
+
+
+def _drawn(
+    placed: Placed, points: Float64, arms: Float64, rays: Float64
+) -> tuple[Float64, Float64, Bool]:
+    """Return where landmarks and their rims are drawn, and which of them well."""
+    turn, shift = placed.matrix[:3, :3], placed.matrix[:3, 3]
+    spots, seen = project(placed.lens, points @ turn.T + shift)
+    rims, seen_too = project(placed.lens, (points + arms) @ turn.T + shift)
+    ways = points + turn.T @ shift
+    facing = (ways * rays).sum(axis=1) > FACING * np.linalg.norm(ways, axis=1)
+    across = 2 * np.linalg.norm(rims - spots, axis=1)
+    edge = np.array([placed.lens.width, placed.lens.height]) - MARGIN_PX
+    inside = ((spots > MARGIN_PX) & (spots < edge)).all(axis=1)
+    sized = (across > SIZE_PX[0]) & (across < SIZE_PX[1])
+    return spots, rims, seen & seen_too & facing & inside & sized
+
+
+def _compared(one: _Asked, two: _Asked, lens: Lens) -> tuple[Float64, Float64]:
+    """Return where, in the parts of a picture for which both are asked, the first is how better."""
+    columns = int(np.ceil(lens.width / CELL_PX))
+    count = columns * int(np.ceil(lens.height / CELL_PX))
+    cells = [(np.floor(a.pixels / CELL_PX) @ (1, columns)).astype(np.int64) for a in (one, two)]
+    many = [np.bincount(c, minlength=count) for c in cells]
+    means = [
+        np.bincount(c, a.alike, count) / np.maximum(n, 1)
+        for c, a, n in zip(cells, (one, two), many, strict=True)
+    ]
+    told = (many[0] >= FEWEST) & (many[1] >= FEWEST)
+    places = np.stack([np.bincount(cells[0], axis, count) for axis in one.points_m.T], axis=1)
+    return places[told] / many[0][told, np.newaxis], (means[0] - means[1])[told]
