@@ -76,11 +76,11 @@ def _arguments() -> argparse.Namespace:
 
 @dataclass(frozen=True)
 class _Errors:
-    """Wrong words, all words, and CPU seconds a second of sound."""
+    """Wrong words, all words, and CPU seconds."""
 
     wrong: int
     count: int
-    cost: float
+    cost_s: float
 
     @property
     def percent(self) -> float:
@@ -102,48 +102,95 @@ def _library(model: FasterWhisper, said: Said) -> str:
     return " ".join(s.text for s in segments)
 
 
-def _errors(model: FasterWhisper, way: Way, speech: Sequence[Said]) -> _Errors:
-    began, wrong, count = time.process_time(), 0, 0
-    for said in speech:
-        words = plain_words(said.text, said.language)
-        wrong += edits(words, plain_words(way(model, said), said.language))
-        count += len(words)
-    seconds = sum(s.seconds for s in speech)
-    return _Errors(wrong, count, (time.process_time() - began) / seconds)
+def _errors(model: FasterWhisper, way: Way, speech: Sequence[Said]) -> dict[str, _Errors]:
+    """Return the errors of each sound by its name."""
+    return {said.name: _errors_of(model, way, said) for said in speech}
+
+
+def _errors_of(model: FasterWhisper, way: Way, said: Said) -> _Errors:
+    began = time.process_time()
+    heard = way(model, said)
+    cost_s = time.process_time() - began
+    words = plain_words(said.text, said.language)
+    wrong = edits(words, plain_words(heard, said.language))
+    return _Errors(wrong, len(words), cost_s)
 
 
 def _words(report: Report, arguments: argparse.Namespace) -> None:
     speech = (*real_speech(), *(more_speech(arguments.more) if arguments.more else ()))
-    clean = [s for s in speech if (s.kind, s.language) == ("clean", "en")]
-    meetings = [s for s in speech if s.kind == "meeting"]
-    german = [s for s in speech if s.language == "de"]
-    loud = [noisy(s, NOISES_DB[k % len(NOISES_DB)], k) for k, s in enumerate(clean)]
+    wrong: dict[str, list[str]] = {s.name: [s.name, f"{s.seconds:.1f}", s.origin] for s in speech}
     rows: list[list[str]] = []
     with tempfile.TemporaryDirectory() as made:
         base = FasterWhisper(str(models.find("base", Path(made))), offline=True, threads=1)
         for name, model, limit in (("tiny.en", tiny(), 8.0), ("base", base, 6.0)):
-            ours, _ = _beside(rows, f"{name}, one voice at a time", model, clean)
-            seconds = sum(s.seconds for s in clean)
-            what = f"WER of {name}, {seconds:.0f} s, one voice at a time, {ours.count} words"
-            report.bar(what, ours.percent, limit, "%", ".1f")
-            _beside(rows, f"{name}, meetings", model, meetings)
-        _beside(rows, "base, German", base, german)
-    ours, theirs = _beside(rows, "tiny.en, reverberation, fan, clatter", tiny(), loud)
-    what = f"WER of tiny.en over the library's, {ours.count} words at 0, 5 or 10 dB"
-    report.bar(what, ours.percent - theirs.percent, 0.0, "points", ".1f")
+            ours = _clean(report, rows, name, model, limit, speech)
+            for said in speech:
+                e = ours.get(said.name)
+                wrong[said.name].append(f"{e.wrong} of {e.count}" if e else "")
+    _noisy(report, rows, _one_voice())
     head = ["", "s", "words", "Synorama WER", "faster-whisper WER", "CPU s/s", "its CPU s/s"]
     report.note("Beside plain faster-whisper: same model, sounds and normaliser", head, rows)
+    head = ["sound", "s", "its text is from", "tiny.en, wrong words", "base, wrong words"]
+    report.note("Each sound", head, list(wrong.values()))
 
 
-def _beside(
-    rows: list[list[str]], what: str, model: FasterWhisper, speech: Sequence[Said]
-) -> tuple[_Errors, _Errors]:
-    ours, theirs = _errors(model, _ours, speech), _errors(model, _library, speech)
-    counts = [f"{sum(s.seconds for s in speech):.0f}", str(ours.count)]
-    errors = [f"{e.percent:.1f} % ({e.wrong})" for e in (ours, theirs)]
-    rows.append([what, *counts, *errors, f"{ours.cost:.3f}", f"{theirs.cost:.3f}"])
-    print(rows[-1], flush=True)
-    return ours, theirs
+def _clean(
+    report: Report,
+    rows: list[list[str]],
+    name: str,
+    model: FasterWhisper,
+    limit: float,
+    speech: Sequence[Said],
+) -> dict[str, _Errors]:
+    """Measure one model on all that it understands, and judge it by one voice at a time."""
+    known = [s for s in speech if s.language == "en" or not name.endswith(".en")]
+    ours, theirs = _errors(model, _ours, known), _errors(model, _library, known)
+    groups = {
+        f"{name}, one voice at a time": [
+            s for s in known if (s.kind, s.language) == ("clean", "en")
+        ],
+        f"{name}, German": [s for s in known if s.language == "de"],
+        f"{name}, meetings": [s for s in known if s.kind == "meeting"],
+        f"{name}, all of these": [s for s in known if s.kind != "elsewhere"],
+        f"{name}, from other folders": [s for s in known if s.kind == "elsewhere"],
+    }
+    for what, group in groups.items():
+        if group:
+            rows.append(_row(what, group, ours, theirs))
+    for what in (f"{name}, one voice at a time", f"{name}, all of these"):
+        total = _total(ours, groups[what])
+        seconds = sum(s.seconds for s in groups[what])
+        told = f"WER of {what}: {seconds:.0f} s, {total.count} words"
+        report.bar(told, total.percent, limit, "%", ".1f")
+    return ours
+
+
+def _noisy(report: Report, rows: list[list[str]], speech: Sequence[Said]) -> None:
+    loud = [noisy(s, NOISES_DB[k % len(NOISES_DB)], k) for k, s in enumerate(speech)]
+    ours, theirs = _errors(tiny(), _ours, loud), _errors(tiny(), _library, loud)
+    rows.append(_row("tiny.en, reverberation, fan, clatter", loud, ours, theirs))
+    total = _total(ours, loud)
+    what = f"WER of tiny.en over the library's, {total.count} words at 0, 5 or 10 dB"
+    report.bar(what, total.percent - _total(theirs, loud).percent, 0.0, "points", ".1f")
+
+
+def _total(errors: dict[str, _Errors], group: Sequence[Said]) -> _Errors:
+    each = [errors[s.name] for s in group]
+    return _Errors(
+        sum(e.wrong for e in each), sum(e.count for e in each), sum(e.cost_s for e in each)
+    )
+
+
+def _row(
+    what: str, group: Sequence[Said], ours: dict[str, _Errors], theirs: dict[str, _Errors]
+) -> list[str]:
+    seconds = sum(s.seconds for s in group)
+    both = [_total(e, group) for e in (ours, theirs)]
+    errors = [f"{e.percent:.1f} % ({e.wrong})" for e in both]
+    costs = [f"{e.cost_s / seconds:.3f}" for e in both]
+    row = [what, f"{seconds:.0f}", str(both[0].count), *errors, *costs]
+    print(row, flush=True)
+    return row
 
 
 # --- peers ------------------------------------------------------------------------------------
