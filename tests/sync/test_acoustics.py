@@ -151,6 +151,14 @@ def test_sound_of_another_session_is_refused(place: Place | None) -> None:
     assert found.score < 0.2 < found.score_needed
 
 
+@pytest.mark.parametrize("off_m", [1.0, 2.0])
+def test_a_position_that_speech_contradicts_is_refused_in_words(off_m: float) -> None:
+    said = Place(CAMERA_M + np.array([off_m, 0.0, 0.0]), 0.05**2 * np.eye(3))
+    found = refine_camera(talks.heard(Scene(seed=1)), said)
+    assert not found.accepted
+    assert "check the position" in found.reason
+
+
 def test_wearers_who_stay_where_they_are_cannot_tell_where_the_camera_is() -> None:
     scene = Scene(seed=10, still=True)
     found = refine_camera(talks.heard(scene), None)

@@ -163,6 +163,8 @@ class Fit:
         it, for each window; from 0 to 6.
     covariance
         Of the unknowns.
+    clarity
+        ``(R,)`` the same of each window.
     residuals_s
         ``(R,)`` what is left, of windows that are heard when they are expected; NaN of others.
     """
@@ -171,6 +173,7 @@ class Fit:
     x: Float64
     score: float
     covariance: Float64
+    clarity: Float64
     residuals_s: Float64
 
     @property
@@ -189,6 +192,12 @@ class Fit:
     def windows(self) -> int:
         """How many windows are heard when they are expected."""
         return int(np.isfinite(self.residuals_s).sum())
+
+    def lead(self, other: Fit) -> float:
+        """Return by how many standard errors it is the better one; each stay is one witness."""
+        better = np.bincount(self.model.rows.stay, self.clarity - other.clarity)
+        by = (self.score - other.score) * self.model.rows.count
+        return by / max(float(np.linalg.norm(better)), 1e-9)
 
     def clock_error_s(self, t_s: Float64) -> Float64:
         """Return the error of the rough clock at times of the rows."""
@@ -212,7 +221,7 @@ def promising(model: Model, begin: Sequence[Start], within_s: float, most: int) 
         for _ in range(ROUNDS):
             x = _step(model, x, within_s)
         height = model.rows.highest(model.expected_s(x), -within_s / 2, within_s / 2)
-        judged.append((_score(model, x, height), model.start_of(x)))
+        judged.append((_score(model, x, _clarity(model, x, height)), model.start_of(x)))
     judged.sort(key=lambda row: -row[0])
     return [start for _, start in judged[:most]]
 
@@ -226,11 +235,12 @@ def fit(model: Model, start: Start, *, within_s: float) -> Fit:
     expected = model.expected_s(x)
     lag, height = model.rows.peaks(expected, EXACT_S)
     residuals = np.where(height > STANDS_OUT, lag - expected, np.nan)
-    return Fit(model, x, _score(model, x, height), _covariance(model, x, residuals), residuals)
+    clarity, covariance = _clarity(model, x, height), _covariance(model, x, residuals)
+    return Fit(model, x, _score(model, x, clarity), covariance, clarity, residuals)
 
 
-def _score(model: Model, x: Float64, height: Float64) -> float:
-    """Tell how good a solution is: what is heard when expected, less what is heard just before.
+def _clarity(model: Model, x: Float64, height: Float64) -> Float64:
+    """Tell how clearly each window is heard when expected, less what is heard just before.
 
     An echo is as consistent as direct sound: it is direct sound of the camera's image in a wall.
     But before direct sound there is nothing.
@@ -238,9 +248,14 @@ def _score(model: Model, x: Float64, height: Float64) -> float:
     before = model.rows.highest(model.expected_s(x), *BEFORE_S)
     heard = np.clip(height - STANDS_OUT, 0, CLEAR - STANDS_OUT)
     heard_before = np.clip(before - STANDS_OUT_BEFORE, 0, CLEAR - STANDS_OUT)
+    return np.asarray(heard - EARLY_SHARE * heard_before)
+
+
+def _score(model: Model, x: Float64, clarity: Float64) -> float:
+    """Tell how good a solution is for each window, less what it takes to believe it."""
     off = x - model.mean
     beyond_belief = 0.5 * float(off @ model.information @ off)
-    return float(heard.sum() - EARLY_SHARE * heard_before.sum() - beyond_belief) / len(heard)
+    return float(clarity.sum() - beyond_belief) / len(clarity)
 
 
 def _step(model: Model, x: Float64, near_s: float) -> Float64:
