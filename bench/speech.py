@@ -316,6 +316,7 @@ class _Counted:
         self.name, self.model, self.facts = self._inner.name, self._inner.model, self._inner.facts
         self.check_language = self._inner.check_language
         self.detect_language = self._inner.detect_language
+        self.vocabulary_taken = self._inner.vocabulary_taken
 
     def recognize(self, samples: Any, language: str, vocabulary: tuple[str, ...]) -> Any:
         self.windows += 1

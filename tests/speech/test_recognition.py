@@ -27,7 +27,7 @@ from synorama.speech import Asked, WindowStore, from_samples, read_device, trans
 from synorama.speech.backend import Spoken
 from synorama.speech.backends import BackendChoice, load_recognizer, unavailable_because
 from synorama.speech.language import find_language
-from synorama.speech.models import find_model
+from synorama.speech.models import FoundModel, Hardware, choose, find_model
 from synorama.speech.sound import SPEECH_HZ
 from synorama.transcription import transcribe_files
 from tests.speech.talk import matched, talk
@@ -94,8 +94,9 @@ def test_clatter_and_fan_of_a_kitchen_say_nothing(tiny: FasterWhisper) -> None:
     for at in rng.integers(0, len(fan) - 4000, 25):
         ring = np.exp(-np.arange(4000) / 600) * np.sin(np.arange(4000) * rng.uniform(0.5, 2.5))
         fan[at : at + 4000] += rng.uniform(0.1, 0.6) * ring
-    made = transcribe([from_samples("a", fan.astype(np.float32))], tiny, Asked(language="en"))
-    assert made.words == ()
+    for vocabulary in ((), ("colander", "whisk")):
+        asked = Asked("en", vocabulary)
+        assert transcribe([from_samples("a", fan.astype(np.float32))], tiny, asked).words == ()
 
 
 def test_two_wearers_are_told_apart_and_each_word_is_given_once(tiny: FasterWhisper) -> None:
@@ -121,6 +122,7 @@ class Counting:
         self.name, self.model, self.facts = inner.name, inner.model, inner.facts
         self.check_language = inner.check_language
         self.detect_language = inner.detect_language
+        self.vocabulary_taken = inner.vocabulary_taken
 
     def recognize(
         self, samples: Any, language: str, vocabulary: tuple[str, ...]
@@ -151,6 +153,30 @@ def test_progress_reaches_its_end(tiny: FasterWhisper) -> None:
     sound = from_samples("a", np.zeros(3 * SPEECH_HZ, np.int16))
     transcribe([sound], tiny, progress=lambda done, total: told.append((done, total)))
     assert told[-1] == (3, 3)
+
+
+# --- vocabulary -------------------------------------------------------------------------------
+
+
+def test_a_word_of_the_vocabulary_is_heard(shared_data: Path, tiny: FasterWhisper) -> None:
+    path = shared_data / "4_audio" / "faster-whisper" / "hotwords.mp3"
+    sound = read_device(open_recording(path))
+    assert "comfyui" not in text_of(transcribe([sound], tiny))
+    made = transcribe([sound], tiny, Asked(vocabulary=("ComfyUI",)))
+    assert "comfyui" in text_of(made)
+    assert made.facts["vocabulary"] == ["ComfyUI"]
+    assert not made.warnings
+
+
+def test_a_vocabulary_that_is_too_long_says_where_it_was_cut(tiny: FasterWhisper) -> None:
+    silence = from_samples("a", np.zeros(SPEECH_HZ, np.int16))
+    words = tuple(f"colander {k}" for k in range(200))
+    taken = tiny.vocabulary_taken(words)
+    assert 10 < taken < 200
+    assert tiny.vocabulary_taken(words[:taken]) == taken
+    made = transcribe([silence], tiny, Asked("en", words))
+    assert any(f"no room for 'colander {taken}'" in text for text in made.warnings)
+    assert not any("vocabulary" in text for text in transcribe([silence], tiny).warnings)
 
 
 # --- languages --------------------------------------------------------------------------------
@@ -227,6 +253,37 @@ def test_hardware_that_is_not_here_is_refused(tiny_model: Path) -> None:
         load_recognizer(BackendChoice("faster-whisper", str(tiny_model), precision="int4"))
     with pytest.raises(UsageError, match="no backend 'vosk'"):
         load_recognizer(BackendChoice("vosk"))
+
+
+class Gpu:
+    """A model on a GPU whose libraries are missing, which only computing shows."""
+
+    def transcribe(self, *_: Any, **__: Any) -> Any:
+        raise RuntimeError("Library libcublas.so.12 is not found")
+
+
+def test_a_gpu_that_does_not_work_is_told_and_the_processor_taken(
+    tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from synorama.speech import embedded
+
+    real = embedded._load
+
+    def chosen(processor: str = "auto", precision: str = "auto") -> Hardware:
+        found = Hardware("cuda", "float16", "1 GPU(s) found")
+        return choose(processor, precision) if processor == "cpu" else found
+
+    def load(found: FoundModel, hardware: Hardware, threads: int) -> Any:
+        return Gpu() if hardware.processor == "cuda" else real(found, hardware, threads)
+
+    monkeypatch.setattr(embedded, "choose", chosen)
+    monkeypatch.setattr(embedded, "_load", load)
+    taken = embedded.FasterWhisper(str(tiny_model), threads=1)
+    assert (taken.facts["device"], taken.facts["precision"]) == ("cpu", "int8")
+    assert "libcublas.so.12 is not found; so the processor is used" in taken.facts["device_reason"]
+    with pytest.raises(MissingDependencyError, match="does not work") as caught:
+        embedded.FasterWhisper(str(tiny_model), processor="cuda")
+    assert "cuDNN" in caught.value.hint
 
 
 def test_why_nothing_can_be_transcribed_is_said(

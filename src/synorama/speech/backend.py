@@ -61,6 +61,10 @@ class Recognizer(Protocol):
         """Raise `ModelLanguageError` where the model does not know the language."""
         ...
 
+    def vocabulary_taken(self, vocabulary: tuple[str, ...]) -> int:
+        """Return how many words of a vocabulary the model is told; it has no room for more."""
+        ...
+
     def detect_language(self, samples: Float32) -> tuple[str, float]:
         """Return the language of speech at 16 kHz and its probability."""
         ...

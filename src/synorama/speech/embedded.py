@@ -9,7 +9,7 @@ import numpy as np
 
 from synorama.errors import MissingDependencyError, ModelDamagedError, ModelLanguageError
 from synorama.speech.backend import Spoken, SpokenWord
-from synorama.speech.models import FoundModel, Hardware, choose, find_model
+from synorama.speech.models import FoundModel, Hardware, choose, find_model, words_that_fit
 from synorama.speech.sound import SPEECH_HZ
 
 if TYPE_CHECKING:
@@ -63,7 +63,14 @@ class FasterWhisper:
         _check_installed()
         self.hardware = choose(processor, precision)
         self.found = find_model(model, self.hardware.processor, offline=offline)
-        self._model = _load(self.found, self.hardware, threads)
+        try:
+            self._model = _ready(self.found, self.hardware, threads)
+        except (MissingDependencyError, ModelDamagedError) as error:
+            if self.hardware.processor == "cpu" or processor != "auto":
+                raise
+            self.hardware = _instead_of_gpu(error)
+            self.found = find_model(model, "cpu", offline=offline)
+            self._model = _ready(self.found, self.hardware, threads)
 
     @property
     def model(self) -> str:
@@ -95,6 +102,10 @@ class FasterWhisper:
             raise ModelLanguageError(
                 f"the model '{self.model}' does not know the language '{language}'", hint=hint
             )
+
+    def vocabulary_taken(self, vocabulary: tuple[str, ...]) -> int:
+        """Return how many words of a vocabulary the model is told; it has no room for more."""
+        return words_that_fit(self.found.folder, vocabulary)
 
     def detect_language(self, samples: Float32) -> tuple[str, float]:
         """Return the language of speech at 16 kHz and its probability."""
@@ -191,6 +202,26 @@ def _check_installed() -> None:
             f"faster-whisper is needed to recognise speech and cannot be loaded: {error}",
             hint="pip install 'synorama[speech]'",
         ) from error
+
+
+def _ready(found: FoundModel, hardware: Hardware, threads: int) -> Any:
+    """Load a model; a GPU must show that it computes: libraries that it lacks are missed late."""
+    model = _load(found, hardware, threads)
+    if hardware.processor == "cpu":
+        return model
+    try:
+        list(model.transcribe(np.zeros(SPEECH_HZ, np.float32), language="en", max_new_tokens=1)[0])
+    except (RuntimeError, ValueError, OSError) as error:
+        raise MissingDependencyError(
+            f"the GPU was found and does not work: {error}",
+            hint="install NVIDIA's cuBLAS and cuDNN, or leave '--device' out to use the processor",
+        ) from error
+    return model
+
+
+def _instead_of_gpu(error: Exception) -> Hardware:
+    found = choose("cpu")
+    return Hardware("cpu", found.precision, f"{error}; so the processor is used")
 
 
 def _load(found: FoundModel, hardware: Hardware, threads: int) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -18,6 +19,7 @@ __all__ = [
     "choose",
     "find_model",
     "locate_model",
+    "words_that_fit",
 ]
 
 MODEL_ENVIRONMENT = "SYNORAMA_SPEECH_MODEL"
@@ -28,6 +30,8 @@ DEFAULT_PRECISIONS = {"cuda": "float16", "cpu": "int8"}
 NEEDED = ("config.json", "model.bin", "tokenizer.json")
 """Without ``tokenizer.json`` the library would fetch another model's from the network."""
 VOCABULARIES = ("vocabulary.json", "vocabulary.txt")
+PROMPT_TOKENS = 223
+"""What Whisper's prompt holds at most; the library cuts off the rest and says nothing."""
 HOWTO = "see 'Get models onto an offline machine' in the documentation"
 
 Processor: TypeAlias = Literal["cpu", "cuda"]
@@ -170,6 +174,18 @@ def _checked(name: str, folder: Path) -> tuple[str, Path]:
 
 def _has_bytes(path: Path) -> bool:
     return path.is_file() and path.stat().st_size > 0
+
+
+def words_that_fit(folder: Path, vocabulary: Sequence[str]) -> int:
+    """Return how many of the first words of a vocabulary fit into the prompt of a model."""
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    for count in range(1, len(vocabulary) + 1):
+        text = " " + ", ".join(vocabulary[:count])
+        if len(tokenizer.encode(text, add_special_tokens=False).ids) > PROMPT_TOKENS:
+            return count - 1
+    return len(vocabulary)
 
 
 def _digest(folder: Path) -> str:

@@ -202,6 +202,18 @@ class _Work:
         self.aligner = Aligner.for_language(language.code) if asked.align else None
 
     @property
+    def doubts(self) -> list[str]:
+        """What the operator should know of what was asked for."""
+        asked = self._asked.vocabulary
+        taken = self.recognizer.vocabulary_taken(asked) if asked else 0
+        if taken == len(asked):
+            return []
+        return [
+            f"the model was told the first {taken} of {len(asked)} words of the vocabulary, it has "
+            f"no room for '{asked[taken]}' and what follows: put those first that matter most"
+        ]
+
+    @property
     def facts(self) -> dict[str, Any]:
         """All that decides the words of a window besides its sound."""
         return {
@@ -271,7 +283,7 @@ def _transcript(
 ) -> Transcript:
     words = to_words(heard, {s.device: s.speaker or s.device for s in sounds})
     warnings = [text for s in sounds for text in s.warnings]
-    warnings += [*work.language.warnings, *(wearers.warnings if wearers else ())]
+    warnings += [*work.language.warnings, *work.doubts, *(wearers.warnings if wearers else ())]
     if not words:
         warnings.append("nobody was heard speaking")
     elif work.aligner is None:

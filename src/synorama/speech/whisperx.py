@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from synorama.errors import MissingDependencyError, ModelDamagedError, ModelLanguageError
 from synorama.speech.align import spread
 from synorama.speech.backend import Spoken, SpokenWord
-from synorama.speech.models import choose, find_model
+from synorama.speech.models import choose, find_model, words_that_fit
 
 if TYPE_CHECKING:
     import numpy as np
@@ -123,6 +123,10 @@ class WhisperX:
                 f"the model '{self.model}' does not know the language '{language}'",
                 hint="take a model without '.en' in its name, such as 'small'",
             )
+
+    def vocabulary_taken(self, vocabulary: tuple[str, ...]) -> int:
+        """Return how many words of a vocabulary the model is told; it has no room for more."""
+        return words_that_fit(self.found.folder, vocabulary)
 
     def detect_language(self, samples: Float32) -> tuple[str, float]:
         """Return the language of speech at 16 kHz and its probability."""
