@@ -68,8 +68,8 @@ FLOOR_MS = 0.03
 FARTHEST_M = 8.0  # two devices in one room
 TRAVEL_MS = 1e3 * FARTHEST_M / SPEED_OF_SOUND_M_S
 HEARD_SCORE = 0.25  # sound of another session reaches 0.06
-ECHO_LATER_S = 1e-3  # an echo's way is that much longer; nearer clocks are one, seen differently
-BEYOND_M = 1.0  # of what is looked at for a camera that stands in the room
+ECHO_LATER_S = 8e-4  # an echo's way is that much longer; nearer clocks are one, seen differently
+FARTHEST_HEARD_M = 12.0  # a camera that is found farther away is an echo's
 UNKNOWN_MOST_MS = 1.2  # beyond, a wrong solution is as likely as the right one
 UNKNOWN_FLOOR_MS = 3.0  # nobody measured where the camera stands: nothing below is claimed
 RATE_SIGMA_PPM = 1.0
@@ -289,7 +289,8 @@ def _solve(rows: Rows, before: Before) -> _Solved | str:
     search = _search(before)
     fits = _fits(model)
     rivals = [f for f in fits if fits[0].lead(f) < RIVAL]
-    chosen = _direct(rivals) if search is KNOWN else fits[0]
+    near = [f for f in rivals if _stands_there(f)] or rivals
+    chosen = _direct(near) if search is KNOWN else fits[0]
     other = [f for f in fits if _apart_s(f, chosen) > SAME_CLOCK_S]
     return _Solved(
         chosen,
@@ -302,9 +303,8 @@ def _solve(rows: Rows, before: Before) -> _Solved | str:
 def _elsewhere_m(heard: Heard, found: Fit) -> float:
     """Return how far from where it was said to stand speech puts a camera; 0 where it agrees."""
     before = found.model.before
-    moved = found.place_m - before.place_m
-    if moved @ np.linalg.inv(before.covariance_m2) @ moved > MOST_MOVED2:
-        return float(np.linalg.norm(moved))
+    if not _stands_there(found):
+        return float(np.linalg.norm(found.place_m - before.place_m))
     anywhere = _before(heard, None, before.speed_m_s)
     free = _fits(Model.of(found.model.rows, found.model.knots_s, anywhere))[0]
     if free.score < max(UNKNOWN.score_needed, MUCH_BETTER * found.score):
@@ -324,9 +324,22 @@ def _direct(rivals: Sequence[Fit]) -> Fit:
     From a known place such a later one is an echo's, which may be the louder of the two: but
     nothing comes before direct sound.
     """
-    late_s = [float(f.clock_error_s(f.model.knots_s).mean()) for f in rivals]
-    earlier = [f for f, s in zip(rivals, late_s, strict=True) if late_s[0] - s > ECHO_LATER_S]
-    return earlier[0] if earlier else rivals[0]
+    best = rivals[0]
+    for f in rivals[1:]:
+        if _late_s(best) - _late_s(f) > ECHO_LATER_S:
+            best = f
+    return best
+
+
+def _late_s(found: Fit) -> float:
+    return float(found.clock_error_s(found.model.knots_s).mean())
+
+
+def _stands_there(found: Fit) -> bool:
+    """Tell whether the camera stands where it was said to, as closely as that is known."""
+    moved = found.place_m - found.model.before.place_m
+    weighed = moved @ np.linalg.inv(found.model.before.covariance_m2) @ moved
+    return float(weighed) <= MOST_MOVED2
 
 
 def _search(before: Before) -> _Search:
@@ -357,9 +370,9 @@ def _fits(model: Model) -> list[Fit]:
 
 
 def _in_room(found: Fit) -> bool:
-    """Tell whether the camera is as near to all that was said as it is taken for."""
+    """Tell whether the camera is as near to all that was said as in a room."""
     ways = np.linalg.norm(found.model.rows.mouth_m - found.place_m, axis=1)
-    return float(ways.max()) <= FARTHEST_M + BEYOND_M
+    return float(ways.max()) <= FARTHEST_HEARD_M
 
 
 def _earlier(found: Fit, place_m: Float64) -> Iterator[Start]:

@@ -67,8 +67,8 @@ def likeness(coarse_z: float, overlap_s: float) -> float:
     """Return how alike the loudness of two recordings rises and falls, however long they are.
 
     It is how far the place stands out when loudness is compared band by band (``coarse_z``), for
-    each root second of what they share. One room gives 2.8 and more unless noise drowns it; one
-    song that is played in two rooms, each with sounds of its own, gives 2.8 at most.
+    each root second of what they share. One room mostly gives 3.2 and more unless noise drowns
+    it; one song that is played in two rooms, each with sounds of its own, gave 3.0 at most.
     """
     return coarse_z / sqrt(max(overlap_s, LEAST_OVERLAP_S))
 
