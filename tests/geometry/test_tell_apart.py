@@ -11,7 +11,7 @@ import pytest
 from synorama.geometry.features import described, detect
 from synorama.geometry.landmarks import LandmarkView, from_cloud
 from synorama.geometry.localize import Localization, locate_scan
-from synorama.geometry.tell_apart import LEAST_SURE, Placed, preference
+from synorama.geometry.tell_apart import LEAST_LIKENESS, LEAST_SURE, Placed, likeness, preference
 from synorama.geometry.views import PosedPicture, grey
 from tests.geometry.painted_box import SIZE_M, PaintedBox, apart, posed
 
@@ -80,6 +80,22 @@ def test_where_nothing_tells_them_apart_nothing_is_accepted(even: _Told) -> None
     assert "sigmas" in even.found.result.reason
 
 
+def test_a_wall_that_two_rooms_share_does_not_make_them_one(odd: _Told) -> None:
+    told = locate_scan(_SharedWall(8).walk(), odd.landmarks)
+    assert told.votes > 30
+    assert told.result.status == "refused", told.result.reason
+    assert told.likeness < LEAST_LIKENESS < odd.found.likeness - 0.1
+
+
+@dataclass(frozen=True)
+class _SharedWall(PaintedBox):
+    """Another room, with one wall of that of the tests."""
+
+    @cached_property
+    def walls(self) -> list[np.ndarray]:
+        return [TwofoldBox(5).walls[0], *PaintedBox(self.seed).walls[1:]]
+
+
 def test_the_true_place_is_preferred_from_either_side(odd: _Told) -> None:
     assert _preferred(odd, np.eye(4), HALF_TURN) > LEAST_SURE
     assert _preferred(odd, HALF_TURN, np.eye(4)) < -LEAST_SURE
@@ -92,6 +108,8 @@ def test_neither_end_of_an_even_room_is_preferred(even: _Told) -> None:
 def test_without_pictures_or_landmarks_in_sight_there_is_no_preference(odd: _Told) -> None:
     away = posed((0.0, 0.0, 90.0), 0.0)
     assert _preferred(odd, np.eye(4), away) == 0.0
+    nowhere = [Placed(f.lens, np.linalg.inv(f.pose) @ away) for f in odd.frames]
+    assert likeness([grey(f.pixels) for f in odd.frames], nowhere, odd.landmarks) == 0.0
 
 
 def test_a_picture_looks_at_a_feature_as_when_it_was_detected() -> None:

@@ -29,7 +29,13 @@ from synorama.geometry.landmarks import LandmarkView, look
 from synorama.geometry.lenses import PARAMETERS, Lens, Model, project, unproject
 from synorama.geometry.localize import likenesses
 from synorama.geometry.resection import Pose, Resection, Seen, resected
-from synorama.geometry.tell_apart import LEAST_SURE, Placed, preference
+from synorama.geometry.tell_apart import (
+    LEAST_LIKENESS,
+    LEAST_SURE,
+    Placed,
+    likeness,
+    preference,
+)
 from synorama.geometry.views import PosedPicture, grey, resized
 from synorama.records import CameraPose, RegistrationStatus
 
@@ -250,6 +256,14 @@ class _Rival:
         return self.ratio > MOST_RUNNER_UP and not self.sure >= LEAST_SURE
 
 
+@dataclass(frozen=True, slots=True)
+class _Stands:
+    """What speaks against a pose beside its votes: a rival, and what is drawn where it must be."""
+
+    rival: _Rival
+    likeness: float
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Finder:
     device: str
@@ -281,7 +295,9 @@ class _Finder:
         again = self._again(features, fits, picture.lens, known=known)
         fit, rival = self._better(picture, again)
         chance = _voted(seen.permuted(rng), fit.lens, trials, rng)
-        return _judged(fit, rival, seen, 0 if chance is None else chance.votes)
+        there = [Placed(fit.lens, fit.pose.matrix())]
+        stands = _Stands(rival, likeness([grey(picture.pixels)], there, self.landmarks))
+        return _judged(fit, stands, seen, 0 if chance is None else chance.votes)
 
     def _again(
         self, features: Features, fits: Sequence[Resection], usual: Lens, *, known: bool
@@ -387,22 +403,28 @@ def _sightings(seen: Seen, lens: Lens) -> Sightings:
 # --- judgement -------------------------------------------------------------------------------
 
 
-def _judged(fit: Resection, rival: _Rival, seen: Seen, chance: int) -> _Found:
+def _judged(fit: Resection, stands: _Stands, seen: Seen, chance: int) -> _Found:
     sightings = _sightings(seen, fit.lens)
     agree = angles_off(sightings, fit.pose.rotation, fit.pose.shift) < COARSE_RAD
     agree &= from_the_front(sightings, fit.pose.rotation)
     votes = len(np.unique(sightings.feature[agree]))
-    status, reason = _verdict(fit, votes, chance, rival)
+    status, reason = _verdict(fit, votes, chance, stands)
     return _Found(status, reason, fit, votes, chance)
 
 
 def _verdict(
-    fit: Resection, votes: int, chance: int, rival: _Rival
+    fit: Resection, votes: int, chance: int, stands: _Stands
 ) -> tuple[RegistrationStatus, str]:
     over = votes / max(chance, 1)
     facts = f"{fit.votes} features agree to {fit.rms_px:.1f} px, {over:.1f} times what chance gives"
     if fit.votes < LEAST_VOTES or over < LEAST_OVER_CHANCE:
         return "refused", f"too little in its pictures is recognised: {facts}"
+    if stands.likeness < LEAST_LIKENESS:
+        return "refused", (
+            f"from there its pictures look like the landmarks by {stands.likeness:.2f}, and "
+            f"{LEAST_LIKENESS} is the least: {facts}"
+        )
+    rival = stands.rival
     if rival.ratio > MOST_RUNNER_UP:
         facts += (
             f"; another place has {100 * rival.ratio:.0f} % as many, and what its pictures show "

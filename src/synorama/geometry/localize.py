@@ -9,7 +9,7 @@ contradict each other, right ones agree.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,7 +25,13 @@ from synorama.geometry.consensus import (
 from synorama.geometry.features import Features, matches
 from synorama.geometry.landmarks import FRAME_FEATURES, FRAME_PX, LandmarkView, look
 from synorama.geometry.lenses import unproject
-from synorama.geometry.tell_apart import LEAST_SURE, Placed, preference
+from synorama.geometry.tell_apart import (
+    LEAST_LIKENESS,
+    LEAST_SURE,
+    Placed,
+    likeness,
+    preference,
+)
 from synorama.geometry.views import PosedPicture, grey, resized
 from synorama.records import RegistrationResult, RegistrationStatus
 from synorama.transform import RigidTransform
@@ -35,6 +41,7 @@ if TYPE_CHECKING:
 
     Bool = NDArray[np.bool_]
     Float64 = NDArray[np.float64]
+    Picture = NDArray[np.uint8]
 
 __all__ = ["Localization", "locate_scan", "sightings_of"]
 
@@ -72,6 +79,8 @@ class Localization:
         In how many frames.
     rms_rad
         Root mean square angle between rays and landmarks that agree.
+    likeness
+        How much the frames look like the landmarks where these must be drawn; 0 is chance, 1 all.
     """
 
     result: RegistrationResult
@@ -80,6 +89,7 @@ class Localization:
     chance_votes: int = 0
     frames: int = 0
     rms_rad: float = float("nan")
+    likeness: float = 0.0
 
     @property
     def chance_ratio(self) -> float:
@@ -127,7 +137,8 @@ def locate_scan(
         _frames_with(sightings.frame[fit.agree]),
         fit.rms_rad,
     )
-    return _judged(told, fit, rival, world, scan)
+    alike = likeness(*_asked(frames, fit), landmarks)
+    return _judged(replace(told, likeness=alike), fit, rival, world, scan)
 
 
 def sightings_of(frames: Sequence[PosedPicture], landmarks: Sequence[LandmarkView]) -> Sightings:
@@ -241,12 +252,15 @@ def _share_elsewhere(sightings: Sightings, first: _Fit, second: _Fit) -> float:
 def _preference(
     frames: Sequence[PosedPicture], landmarks: Sequence[LandmarkView], first: _Fit, second: _Fit
 ) -> float:
+    pictures, one = _asked(frames, first)
+    return preference(pictures, one, _asked(frames, second)[1], landmarks)
+
+
+def _asked(frames: Sequence[PosedPicture], fit: _Fit) -> tuple[list[Picture], list[Placed]]:
+    """Return the frames' pictures, and where their cameras are among the landmarks."""
     small = [resized(frame, FRAME_PX) for frame in frames]
-    one, two = (
-        [Placed(frame.lens, np.linalg.inv(frame.pose) @ fit.matrix) for frame in small]
-        for fit in (first, second)
-    )
-    return preference([grey(frame.pixels) for frame in small], one, two, landmarks)
+    placed = [Placed(frame.lens, np.linalg.inv(frame.pose) @ fit.matrix) for frame in small]
+    return [grey(frame.pixels) for frame in small], placed
 
 
 def _votes_of(sightings: Sightings, agree: Bool) -> int:
@@ -347,9 +361,7 @@ def _judged(told: Localization, fit: _Fit, rival: _Rival, world: str, scan: str)
         runner_up_ratio=rival.ratio,
         method="scan pictures",
     )
-    return Localization(
-        result, told.likenesses, told.votes, told.chance_votes, told.frames, told.rms_rad
-    )
+    return replace(told, result=result)
 
 
 def _verdict(told: Localization, rival: _Rival) -> tuple[RegistrationStatus, str]:
@@ -361,6 +373,11 @@ def _verdict(told: Localization, rival: _Rival) -> tuple[RegistrationStatus, str
         return "refused", f"too few pictures tell where the scan lies: {facts}"
     if told.chance_ratio < LEAST_OVER_CHANCE:
         return "refused", f"the pictures agree hardly better than by chance: {facts}"
+    if told.likeness < LEAST_LIKENESS:
+        return "refused", (
+            f"from there the frames look like the scan's pictures by {told.likeness:.2f}, and "
+            f"{LEAST_LIKENESS} is the least: is it the scan of this room? {facts}"
+        )
     if rival.ratio > MOST_RUNNER_UP:
         facts += (
             f"; another place has {100 * rival.ratio:.0f} % as many, and what the frames show "

@@ -1,4 +1,4 @@
-"""Which of two places fits pictures better, in a room that looks nearly the same from both.
+"""Whether pictures look as they must from a place, and which of two places fits them better.
 
 Votes of likenesses do not tell: which landmark a feature looks like depends on the side from which
 the landmark happens to be known, and that favours one end of a room as a whole. Asked instead is
@@ -26,17 +26,20 @@ if TYPE_CHECKING:
     Bool = NDArray[np.bool_]
     Float32 = NDArray[np.float32]
     Float64 = NDArray[np.float64]
+    Int64 = NDArray[np.int64]
     Picture = NDArray[np.uint8]
 
-__all__ = ["LEAST_SURE", "Placed", "preference"]
+__all__ = ["LEAST_LIKENESS", "LEAST_SURE", "Placed", "likeness", "preference"]
 
 LEAST_SURE = 3.0  # sigmas; where nothing differs, up to 1.3 were met
 
+LEAST_LIKENESS = 0.2  # right places had 0.5, other rooms and mirrored ones below 0
 MOST_ASKED = 3_000  # landmarks a picture
 FACING = 0.5  # least cosine between the two directions in which a landmark is seen
 SIZE_PX = (3.0, 60.0)  # across a landmark, as drawn
 MARGIN_PX = 20.0
 CELL_PX, FEWEST = 44.0, 3  # parts of a picture that are compared, and landmarks in each
+FEWEST_IN_BLOCK, FEWEST_BLOCKS = 3, 5
 BLOCK_M = 0.5  # of the room: what differs there is one thing, however often it is seen
 
 
@@ -50,11 +53,15 @@ class Placed:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Asked:
-    """Landmarks where they must be drawn: pixels, places, and how much it looks like them."""
+    """Landmarks where they must be drawn: pixels, places, and how much it looks like them.
+
+    ``by_chance`` is how much it looks like another of them.
+    """
 
     pixels: Float64
     points_m: Float64
     alike: Float64
+    by_chance: Float64
 
 
 def preference(
@@ -91,9 +98,49 @@ def preference(
     points, better = (np.concatenate(column) for column in zip(*told, strict=True))
     if not len(better):
         return 0.0
-    blocks = np.unique(np.floor(points / BLOCK_M), axis=0, return_inverse=True)[1].ravel()
-    said = np.bincount(blocks, better) / np.bincount(blocks)
+    said, _ = _by_block(points, better)
     return float(said.sum() / max(np.linalg.norm(said), 1e-9))
+
+
+def likeness(
+    pictures: Sequence[Picture], placed: Sequence[Placed], landmarks: Sequence[LandmarkView]
+) -> float:
+    """Return how much pictures look like the landmarks where these must be drawn.
+
+    The median over blocks of the room: one board that hangs in two rooms makes them not one. It is
+    held against chance, for in some rooms everything looks like everything a little.
+
+    Parameters
+    ----------
+    pictures
+        Grey ones ``(H, W)``, as large as the lenses draw.
+    placed
+        For each picture its place.
+    landmarks
+        All in one frame.
+
+    Returns
+    -------
+    float
+        1 where all looks the same, 0 where it looks as landmarks dealt anew do, and where too
+        little of the room is in sight.
+    """
+    rng = np.random.default_rng(0)
+    asked = [_asked(p, at, landmarks, rng) for p, at in zip(pictures, placed, strict=True)]
+    points = np.concatenate([a.points_m for a in asked])
+    means, count = _by_block(points, np.concatenate([a.alike for a in asked]))
+    enough = count >= FEWEST_IN_BLOCK
+    if enough.sum() < FEWEST_BLOCKS:
+        return 0.0
+    chance = float(np.concatenate([a.by_chance for a in asked]).mean())
+    return (float(np.median(means[enough])) - chance) / (1.0 - chance)
+
+
+def _by_block(points_m: Float64, values: Float64) -> tuple[Float64, Int64]:
+    """Return means of values in blocks of the room, and how many are in each."""
+    blocks = np.unique(np.floor(points_m / BLOCK_M), axis=0, return_inverse=True)[1].ravel()
+    count = np.bincount(blocks)
+    return np.bincount(blocks, values) / count, count
 
 
 def _asked(
@@ -108,8 +155,11 @@ def _asked(
     if len(which) > MOST_ASKED:
         which = rng.choice(which, MOST_ASKED, replace=False)
     there = described(picture, spots[which], rims[which])
-    alike = (there * looks[which]).sum(axis=1).astype(np.float64)
-    return _Asked(spots[which], points[which], alike)
+    alike, by_chance = (
+        (there * looks[chosen]).sum(axis=1).astype(np.float64)
+        for chosen in (which, rng.permutation(which))
+    )
+    return _Asked(spots[which], points[which], alike, by_chance)
 
 
 def _joined(landmarks: Sequence[LandmarkView]) -> tuple[Float64, Float64, Float64, Float32]:
