@@ -94,16 +94,17 @@ def decode_joined(
     """
     import av
 
-    queue: Any = None
-    kind: tuple[Any, ...] = ()
-    for packet, frames, base, file in _each_packet(sources, stream_index):
+    queue = av.AudioFifo()
+    for packet, frames, base, _ in _each_packet(sources, stream_index):
         for frame in frames or ():
-            if kind != _kind(frame, file):
-                yield from _waiting(queue)
-                queue, kind = av.AudioFifo(), _kind(frame, file)
             frame.pts = None  # the queue refuses times that leap; here only the order counts
-            queue.write(frame)
-        if frames is None or (queue is not None and queue.samples >= count):
+            try:
+                queue.write(frame)
+            except ValueError:  # of another format, layout, rate or time base: not to be joined
+                yield from _waiting(queue)
+                queue = av.AudioFifo()
+                queue.write(frame)
+        if frames is None or queue.samples >= count:
             yield from _waiting(queue)
         if frames is None:
             yield _silence(packet, base)
@@ -112,13 +113,8 @@ def decode_joined(
 
 def _waiting(queue: Any) -> Iterator[Float32]:
     """Yield what waits in a queue, if anything does."""
-    if queue is not None and queue.samples:
+    if queue.samples:
         yield to_float(queue.read())
-
-
-def _kind(frame: Any, file: int) -> tuple[Any, ...]:
-    """Return what frames must have in common to be joined; each file has its own time base."""
-    return file, frame.format.name, frame.layout.nb_channels, frame.sample_rate
 
 
 def decode_span(
@@ -234,6 +230,8 @@ def _each_packet(
     sources: Sequence[MediaSource], stream_index: int, start: tuple[int, int] | None = None
 ) -> Iterator[tuple[Any, Sequence[Any] | None, _Base, int]]:
     """Yield each packet, its frames (None: it cannot be decoded), the time base and the file."""
+    import av
+
     first_file, first_ns = start or (0, None)
     decoder: Any = None
     good = bad = 0
@@ -247,7 +245,10 @@ def _each_packet(
                 if first_ns is not None:
                     _seek(container, stream, first_ns)
             for packet in _packets(container, stream, last=k == len(sources) - 1):
-                frames = _decode(decoder, packet)
+                try:
+                    frames = decoder.decode(packet if packet.size else None)
+                except av.FFmpegError:
+                    frames = None
                 good, bad = good + bool(frames), bad + (frames is None)
                 yield packet, frames, base, k
     if bad and not good:
@@ -284,17 +285,6 @@ def _packets(container: Any, stream: Any, *, last: bool) -> Iterator[Any]:
                 yield packet
     except av.FFmpegError:  # the file breaks off: what came before is good
         return
-
-
-def _decode(decoder: Any, packet: Any) -> Sequence[Any] | None:
-    """Return the packet's frames, or None where it cannot be decoded."""
-    import av
-
-    try:
-        frames: Sequence[Any] = decoder.decode(packet if packet.size else None)
-    except av.FFmpegError:
-        return None
-    return frames
 
 
 @dataclass(frozen=True, slots=True)
