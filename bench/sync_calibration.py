@@ -2,12 +2,13 @@
 
 Material is measured by bench/accept.py, one pair a seed, and kept in its journals:
 
-    python bench/accept.py sync-related --seeds 880 --first-seed 1000   to fit
+    python bench/accept.py sync-related --seeds 430 --first-seed 1000   to fit
+    python bench/accept.py sync-related --seeds 450 --first-seed 2000
     python bench/accept.py sync-unrelated --seeds 2000 --first-seed 1000
     python -m bench.sync_calibration --fit JOURNALS
 
-    python bench/accept.py sync-related --seeds 450 --first-seed 4000   to measure
-    python bench/accept.py sync-unrelated --seeds 1000 --first-seed 4000
+    python bench/accept.py sync-related --seeds 450 --first-seed 5000   to measure
+    python bench/accept.py sync-unrelated --seeds 1000 --first-seed 5000
     python -m bench.sync_calibration JOURNALS
 
 The second writes bench/results/sync_calibration.md and the picture of the documentation.

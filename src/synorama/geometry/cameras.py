@@ -30,9 +30,10 @@ from synorama.geometry.lenses import PARAMETERS, Lens, Model, project, unproject
 from synorama.geometry.localize import likenesses
 from synorama.geometry.resection import Pose, Resection, Seen, resected
 from synorama.geometry.tell_apart import (
+    ASKED_FROM,
     LEAST_LIKENESS,
-    LEAST_SURE,
     Placed,
+    Rival,
     likeness,
     preference,
 )
@@ -63,7 +64,6 @@ FOCALS_TRIED = 3  # that are fitted in full, of all
 LEAST_VOTES = 25
 LEAST_OVER_CHANCE = 3.0
 MOST_RUNNER_UP = 0.75
-ASKED_FROM = 0.5  # of the votes: a place with more is told from the best by what is drawn
 APART_M, APART_RAD = 0.5, np.deg2rad(12.0)
 LEAST_AT_FIRST = 10  # votes of a pose about which it is worth to look again
 CELLS = (4, 3)  # of the picture
@@ -242,25 +242,10 @@ class _Found:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rival:
-    """Another pose: its votes as a share of the best one's, and how surely they are told apart.
-
-    ``sure`` is in sigmas, NaN where nobody asked.
-    """
-
-    ratio: float
-    sure: float = float("nan")
-
-    @property
-    def doubtful(self) -> bool:
-        return self.ratio > MOST_RUNNER_UP and not self.sure >= LEAST_SURE
-
-
-@dataclass(frozen=True, slots=True)
 class _Stands:
     """What speaks against a pose beside its votes: a rival, and what is drawn where it must be."""
 
-    rival: _Rival
+    rival: Rival
     likeness: float
 
 
@@ -314,7 +299,7 @@ class _Finder:
             again.append(resected(seen, fit.lens, fit.pose, fit_lens=not known, usual=usual))
         return sorted(again, key=lambda fit: fit.votes, reverse=True) or [first]
 
-    def _better(self, picture: PosedPicture, fits: Sequence[Resection]) -> tuple[Resection, _Rival]:
+    def _better(self, picture: PosedPicture, fits: Sequence[Resection]) -> tuple[Resection, Rival]:
         """Return the better pose, and what is against it.
 
         In a room that looks nearly the same from both ends votes do not tell, but what is drawn.
@@ -322,12 +307,12 @@ class _Finder:
         first = fits[0]
         second = next((fit for fit in fits[1:] if _apart(fit.pose, first.pose)), None)
         if second is None or second.votes < ASKED_FROM * first.votes:
-            return first, _Rival(0.0 if second is None else second.votes / max(first.votes, 1))
+            return first, Rival(0.0 if second is None else second.votes / max(first.votes, 1))
         one, two = ([Placed(f.lens, f.pose.matrix())] for f in (first, second))
         sure = preference([grey(picture.pixels)], one, two, self.landmarks)
         if sure < 0:
             first, second = second, first
-        return first, _Rival(second.votes / first.votes, abs(sure))
+        return first, Rival(second.votes / max(first.votes, 1), abs(sure))
 
     def _lenses(self, lens: Lens) -> list[Lens]:
         """Return the lens with each focal length that is tried."""
@@ -430,7 +415,7 @@ def _verdict(
             f"; another place has {100 * rival.ratio:.0f} % as many, and what its pictures show "
             f"there speaks for this one by {rival.sure:.1f} sigmas"
         )
-    if rival.doubtful:
+    if rival.doubtful(MOST_RUNNER_UP):
         return "ambiguous", f"it may stand elsewhere: {facts}"
     if _cells(fit) < LEAST_CELLS:
         return "degenerate", f"what is recognised lies in one corner of its pictures: {facts}"

@@ -26,9 +26,10 @@ from synorama.geometry.features import Features, matches
 from synorama.geometry.landmarks import FRAME_FEATURES, FRAME_PX, LandmarkView, look
 from synorama.geometry.lenses import unproject
 from synorama.geometry.tell_apart import (
+    ASKED_FROM,
     LEAST_LIKENESS,
-    LEAST_SURE,
     Placed,
+    Rival,
     likeness,
     preference,
 )
@@ -56,7 +57,6 @@ LEAST_VOTES = 15
 FRAME_VOTES = 3  # that make a frame count
 LEAST_OVER_CHANCE = 3.0
 MOST_RUNNER_UP = 0.8
-ASKED_FROM = 0.5  # of the votes: a place with more is told from the best by what frames show
 ELSEWHERE_RAD = 0.03  # so far off the best place, a sighting speaks for another
 
 INFLATION = 2.0  # of the covariance; see bench/localize.py
@@ -204,27 +204,12 @@ class _Fit:
     middle_m: Float64
 
 
-@dataclass(frozen=True, slots=True)
-class _Rival:
-    """Another place: its votes as a share of the best one's, and how surely frames tell them apart.
-
-    ``sure`` is in sigmas, NaN where nobody asked.
-    """
-
-    ratio: float
-    sure: float = float("nan")
-
-    @property
-    def doubtful(self) -> bool:
-        return self.ratio > MOST_RUNNER_UP and not self.sure >= LEAST_SURE
-
-
 def _better(
     sightings: Sightings,
     found: Consensus,
     frames: Sequence[PosedPicture],
     landmarks: Sequence[LandmarkView],
-) -> tuple[_Fit, _Rival]:
+) -> tuple[_Fit, Rival]:
     """Refine the best place and the best one elsewhere; return the better, and what is against it.
 
     In a room that looks nearly the same from both ends, votes do not tell, but what frames show.
@@ -236,11 +221,11 @@ def _better(
     fits.sort(key=lambda fit: _votes_of(sightings, fit.agree), reverse=True)
     ratio = _share_elsewhere(sightings, *fits)
     if ratio < ASKED_FROM:
-        return fits[0], _Rival(ratio)
+        return fits[0], Rival(ratio)
     sure = _preference(frames, landmarks, *fits)
     if sure < 0:
         fits.reverse()
-    return fits[0], _Rival(_share_elsewhere(sightings, *fits), abs(sure))
+    return fits[0], Rival(_share_elsewhere(sightings, *fits), abs(sure))
 
 
 def _share_elsewhere(sightings: Sightings, first: _Fit, second: _Fit) -> float:
@@ -351,7 +336,7 @@ def _jacobian(residuals: object, step: float = 1e-6) -> Float64:
 # --- judgement -------------------------------------------------------------------------------
 
 
-def _judged(told: Localization, fit: _Fit, rival: _Rival, world: str, scan: str) -> Localization:
+def _judged(told: Localization, fit: _Fit, rival: Rival, world: str, scan: str) -> Localization:
     status, reason = _verdict(told, rival)
     result = RegistrationResult(
         status,
@@ -364,7 +349,7 @@ def _judged(told: Localization, fit: _Fit, rival: _Rival, world: str, scan: str)
     return replace(told, result=result)
 
 
-def _verdict(told: Localization, rival: _Rival) -> tuple[RegistrationStatus, str]:
+def _verdict(told: Localization, rival: Rival) -> tuple[RegistrationStatus, str]:
     facts = (
         f"{told.votes} of {told.likenesses} likenesses agree in {told.frames} frames, "
         f"{told.chance_ratio:.1f} times what chance gives"
@@ -383,7 +368,7 @@ def _verdict(told: Localization, rival: _Rival) -> tuple[RegistrationStatus, str
             f"; another place has {100 * rival.ratio:.0f} % as many, and what the frames show "
             f"there speaks for this one by {rival.sure:.1f} sigmas"
         )
-    if rival.doubtful:
+    if rival.doubtful(MOST_RUNNER_UP):
         return "ambiguous", f"it may lie elsewhere: {facts}"
     return "accepted", facts
 

@@ -29,10 +29,18 @@ if TYPE_CHECKING:
     Int64 = NDArray[np.int64]
     Picture = NDArray[np.uint8]
 
-__all__ = ["LEAST_LIKENESS", "LEAST_SURE", "Placed", "likeness", "preference"]
+__all__ = [
+    "ASKED_FROM",
+    "LEAST_LIKENESS",
+    "LEAST_SURE",
+    "Placed",
+    "Rival",
+    "likeness",
+    "preference",
+]
 
 LEAST_SURE = 3.0  # sigmas; where nothing differs, up to 1.3 were met
-
+ASKED_FROM = 0.5  # of the votes: a place with more is told from the best by what is drawn
 LEAST_LIKENESS = 0.2  # right places had 0.5, other rooms and mirrored ones below 0
 MOST_ASKED = 3_000  # landmarks a picture
 FACING = 0.5  # least cosine between the two directions in which a landmark is seen
@@ -49,6 +57,21 @@ class Placed:
 
     lens: Lens
     matrix: Float64
+
+
+@dataclass(frozen=True, slots=True)
+class Rival:
+    """Another place: its votes over the best one's, and how surely pictures tell them apart.
+
+    ``sure`` is in sigmas, NaN where nobody asked.
+    """
+
+    ratio: float
+    sure: float = float("nan")
+
+    def doubtful(self, most: float) -> bool:
+        """Tell whether it has more than a share of the votes, and pictures do not decide."""
+        return self.ratio > most and not self.sure >= LEAST_SURE
 
 
 @dataclass(frozen=True, slots=True, eq=False)

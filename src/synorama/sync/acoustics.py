@@ -291,10 +291,10 @@ def _solve(rows: Rows, before: Before) -> _Solved | str:
     rivals = [f for f in fits if fits[0].lead(f) < RIVAL]
     near = [f for f in rivals if _stands_there(f)] or rivals
     chosen = _direct(near) if search is KNOWN else fits[0]
-    other = [f for f in fits if _apart_s(f, chosen) > SAME_CLOCK_S]
+    others = [f.score for f in fits if _apart_s(f, chosen) > SAME_CLOCK_S]
     return _Solved(
         chosen,
-        max((f.score for f in other), default=0.0) / max(fits[0].score, 1e-9),
+        max([0.0, *others]) / max(fits[0].score, 1e-9),
         max(_apart_s(f, chosen) for f in rivals),
         search.score_needed,
     )

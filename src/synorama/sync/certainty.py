@@ -68,7 +68,7 @@ def likeness(coarse_z: float, overlap_s: float) -> float:
 
     It is how far the place stands out when loudness is compared band by band (``coarse_z``), for
     each root second of what they share. One room mostly gives 3.2 and more unless noise drowns
-    it; one song that is played in two rooms, each with sounds of its own, gave 3.0 at most.
+    it; one song that is played in two rooms, each with sounds of its own, seldom as much.
     """
     return coarse_z / sqrt(max(overlap_s, LEAST_OVERLAP_S))
 
