@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from synorama.geometry.features import detect
 from synorama.geometry.landmarks import LandmarkView, from_motion, moved
 from synorama.geometry.lenses import project
 from synorama.geometry.localize import Localization, locate_scan
@@ -127,6 +128,24 @@ def test_frames_from_one_place_give_no_landmarks(box: PaintedBox) -> None:
 
 
 # --- what they are made of -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size_px", [1.2, 2.0, 4.0])
+def test_features_are_told_where_they_are(size_px: float) -> None:
+    """A quarter of a pixel, all to one side, turns a scan by a twentieth of a degree."""
+    rng = np.random.default_rng(3)
+    y, x = np.mgrid[:400, :400]
+    spots = np.stack(np.meshgrid(*[50.0 + 60 * np.arange(6)] * 2), -1).reshape(-1, 2)
+    spots += rng.uniform(-0.5, 0.5, spots.shape)
+    away = (x - spots[:, :1, np.newaxis]) ** 2 + (y - spots[:, 1:, np.newaxis]) ** 2
+    picture = 60 + 120 * np.exp(-away / (2 * size_px**2)).sum(axis=0)
+    found = detect(picture.astype(np.uint8), 500).pixels
+    gap = found[:, np.newaxis] - spots
+    nearest = np.linalg.norm(gap, axis=2).argmin(axis=1)
+    off = gap[np.arange(len(found)), nearest]
+    off = off[np.linalg.norm(off, axis=1) < 1]
+    assert len(off) > 30
+    assert np.abs(off.mean(axis=0)).max() < 0.05
 
 
 def test_a_zbuffer_gives_walls_without_bias(box: PaintedBox) -> None:
