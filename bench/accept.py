@@ -146,7 +146,7 @@ def _line(bar: Bar, rows: Mapping[int, Measures]) -> str:
         return f"| {bar.what} | nothing | {bar.limit:g} {bar.unit} | 0 | {verdict} |"
     result = _result(bar, values)
     if bar.how == "share":
-        low, high = wilson(sum(v > 0 for v in values), len(values))
+        low, high = wilson(sum(values), len(values))
         told = f"{100 * result:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
         return (
             f"| {bar.what} | {told} | at least {100 * bar.limit:g} % | {len(values)} | {verdict} |"
@@ -155,7 +155,7 @@ def _line(bar: Bar, rows: Mapping[int, Measures]) -> str:
     return f"| {bar.what} | {told} | at most {bar.limit:g} {bar.unit} | {len(values)} | {verdict} |"
 
 
-def wilson(hits: int, count: int) -> tuple[float, float]:
+def wilson(hits: float, count: int) -> tuple[float, float]:
     """Return the 95 % Wilson interval of a share."""
     z, share = 1.959964, hits / count
     middle = share + z * z / (2 * count)

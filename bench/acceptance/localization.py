@@ -2,7 +2,9 @@
 
 Each seed is a room. Its textures are once as they are, and once at a fifth of their contrast with
 dark, noisy, blurred frames. The scan's landmarks are also mirrored, and those of the seed before
-are tried: both are rooms in which the frames were not taken, and must be refused.
+are tried: both are rooms in which the frames were not taken, and must be refused. GoPros are found
+as the stage ``register`` does it: among landmarks of the glasses' frames, and of the scan where its
+pictures put it.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import cv2
 import numpy as np
@@ -19,11 +21,13 @@ from scipy.spatial.transform import Rotation
 from bench.accept import Bar
 from bench.localize_rooms import Lab
 from synorama.geometry.cameras import CameraPictures, LocatedCamera, locate_camera, usual_lens
-from synorama.geometry.landmarks import LandmarkView, from_cloud, moved
+from synorama.geometry.landmarks import LandmarkView, from_cloud, from_motion, moved
 from synorama.geometry.localize import Localization, locate_scan
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from synorama.geometry.views import PosedPicture
 
     Float64 = NDArray[np.float64]
 
@@ -59,7 +63,9 @@ BARS = (
     Bar("camera_2_sigma", "GoPros: true error within 2 sigma", "", 0.9, "share"),
 )
 
-_before: list[tuple[LandmarkView, ...]] = []  # landmarks of the seed before, in the world
+Views: TypeAlias = tuple[LandmarkView, ...]
+
+_before: list[tuple[Views, Views]] = []  # of the seed before: of its scan, and what a GoPro gets
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,16 +85,28 @@ def measure(seed: int, folder: Path) -> Mapping[str, float]:
     frames = lab.glasses_frames()
     found = locate_scan(frames, landmarks, seed=seed)
     told, wrong = _scan(lab, found, (FULL_DEG, FULL_M), "full")
-    others = [_mirrored(landmarks), *_before]
-    wrong += sum(locate_scan(frames, o, seed=seed).result.status == "accepted" for o in others)
-    world = moved(landmarks, lab.world_scan)
-    cameras = _cameras(lab, world, [_mirrored(world), *_before])
-    _before[:] = [world]
+    others = [_mirrored(landmarks), *(scan for scan, _ in _before)]
+    refused = [locate_scan(frames, other, seed=seed) for other in others]
+    wrong += sum(other.result.status == "accepted" for other in refused)
+    world = _world(frames, landmarks, found)
+    cameras = _cameras(lab, world, [_mirrored(world), *(both for _, both in _before)])
+    _before[:] = [(landmarks, world)]
     weak, weak_wrong = _weak(Lab(seed, 0.2, dark=True))
-    both = {"wrong_scans": float(wrong + weak_wrong)}
+    both = {
+        "wrong_scans": float(wrong + weak_wrong),
+        "wrong_likeness": max(other.likeness for other in refused),
+    }
     sigma = [m["scan_2_sigma"] for m in (told, weak) if "scan_2_sigma" in m]
     sigmas = {"scan_2_sigma": float(np.mean(sigma))} if sigma else {}
     return told | weak | cameras | both | sigmas
+
+
+def _world(frames: list[PosedPicture], landmarks: Views, found: Localization) -> Views:
+    """Return what the stage has in the world of the glasses: as in `place_cameras`."""
+    placed = found.result.T_target_source
+    if found.result.status != "accepted" or placed is None:
+        return from_motion(frames)
+    return (*from_motion(frames), *moved(landmarks, placed.matrix))
 
 
 def _weak(lab: Lab) -> tuple[dict[str, float], int]:
@@ -105,6 +123,7 @@ def _scan(
     """Return what is told of a scan's place, and 1 if it was accepted and is wrong."""
     accepted = found.result.status == "accepted"
     told = {f"{name}_accepted": float(accepted), f"{name}_chance_ratio": found.chance_ratio}
+    told[f"{name}_likeness"] = found.likeness
     if found.result.T_target_source is None or found.result.covariance is None:
         return told, 0
     middle = lab.scan.points_m[::50].mean(axis=0)
@@ -123,20 +142,19 @@ def _off(found: Float64, true: Float64, covariance: Float64, at: Float64) -> Off
     return Off(float(np.degrees(turn)), size, turn <= 2 * spread[0] and size <= 2 * spread[1])
 
 
-def _mirrored(views: Sequence[LandmarkView]) -> tuple[LandmarkView, ...]:
+def _mirrored(views: Views) -> Views:
     return tuple(
         replace(v, points_m=v.points_m * MIRROR, rays=v.rays * MIRROR, arms_m=v.arms_m * MIRROR)
         for v in views
     )
 
 
-def _cameras(
-    lab: Lab, world: Sequence[LandmarkView], others: Sequence[Sequence[LandmarkView]]
-) -> dict[str, float]:
+def _cameras(lab: Lab, world: Views, others: Sequence[Views]) -> dict[str, float]:
     right: list[bool] = []
     sigma: list[bool] = []
     degs: list[float] = []
     metres: list[float] = []
+    alike: list[float] = []
     wrong = 0
     for number in range(GOPROS):
         lens, pictures, true = lab.gopro(number)
@@ -146,6 +164,7 @@ def _cameras(
         )  # fmt: skip
         found = locate_camera(camera, world, seed=lab.seed)
         off = _camera_off(found, true)
+        alike.append(found.likeness)
         right.append(off is not None and off.deg <= CAMERA_DEG and off.metres <= CAMERA_M)
         if off is not None:
             degs, metres = [*degs, off.deg], [*metres, off.metres]
@@ -154,6 +173,7 @@ def _cameras(
         if number == 0:
             wrong += sum(locate_camera(camera, o).pose.status == "accepted" for o in others)
     told = {"camera_right": float(np.mean(right)), "wrong_cameras": float(wrong)}
+    told["camera_likeness"] = float(min(alike))
     if degs:
         told |= {"camera_deg": float(np.mean(degs)), "camera_m": float(np.mean(metres))}
         told["camera_2_sigma"] = float(np.mean(sigma))

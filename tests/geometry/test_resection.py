@@ -16,7 +16,8 @@ def seen(sigma_px: float) -> Seen:
     rng = np.random.default_rng(1)
     points = rng.uniform([-1.5, -0.7, 2.0], [1.5, 0.7, 4.0], (60, 3))
     pixels = project(LENS, points)[0] + rng.normal(0, sigma_px, (60, 2))
-    return Seen(pixels, points, np.arange(60), np.tile([0.0, 0.0, -1.0], (60, 1)))
+    along = np.tile([0.0, 0.0, -1.0], (60, 1))
+    return Seen(pixels, points, np.arange(60), along, np.full(60, 0.006))
 
 
 def test_a_pose_is_found_again() -> None:

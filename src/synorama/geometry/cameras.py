@@ -25,7 +25,7 @@ from synorama.geometry.consensus import (
     from_the_front,
 )
 from synorama.geometry.features import Features, matches
-from synorama.geometry.landmarks import LandmarkView, look
+from synorama.geometry.landmarks import LandmarkView, Likenesses, look
 from synorama.geometry.lenses import PARAMETERS, Lens, Model, project, unproject
 from synorama.geometry.localize import likenesses
 from synorama.geometry.resection import Pose, Resection, Seen, resected
@@ -114,6 +114,8 @@ class LocatedCamera:
         How many features agree on the pose, and how many would by chance.
     rms_px
         Of those that agree, at a picture 960 px wide.
+    likeness
+        How much its pictures look like the landmarks where these must be drawn: 0 is chance.
     """
 
     pose: CameraPose
@@ -121,6 +123,7 @@ class LocatedCamera:
     votes: int = 0
     chance_votes: int = 0
     rms_px: float = float("nan")
+    likeness: float = float("nan")
 
 
 # Focal lengths as shares of the picture's width: a camera's usual one, and how far to look.
@@ -239,6 +242,7 @@ class _Found:
     fit: Resection | None = None
     votes: int = 0
     chance_votes: int = 0
+    likeness: float = float("nan")
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,9 +262,8 @@ class _Finder:
     def found(self, picture: PosedPicture, *, known: bool) -> _Found:
         """Return the pose of one picture, judged."""
         features = look(picture, FEATURES)
-        which, points, along = likenesses(features, self.landmarks)
-        seen = Seen(features.pixels[which], points, which, along)
-        alike = len(np.unique(which))
+        seen = _seen(features, likenesses(features, self.landmarks))
+        alike = len(np.unique(seen.feature))
         if alike < LEAST_VOTES:
             return _Found("refused", f"only {alike} of its features look like a landmark")
         rng = np.random.default_rng([self.seed, 7])
@@ -338,7 +341,7 @@ def _guided(features: Features, landmarks: Sequence[LandmarkView], fit: Resectio
     from scipy.spatial import cKDTree
 
     tree = cKDTree(features.pixels)
-    which, points, along = [np.zeros(0, np.int64)], [np.zeros((0, 3))], [np.zeros((0, 3))]
+    found = []
     for view in landmarks:
         drawn, on_picture = project(fit.lens, fit.pose.apply(view.points_m))
         ways = view.points_m + fit.pose.rotation.T @ fit.pose.shift
@@ -350,12 +353,13 @@ def _guided(features: Features, landmarks: Sequence[LandmarkView], fit: Resectio
         seen = np.array([i for n in near for i in n], np.int64)
         alike = (features.descriptors[seen] * view.features.descriptors[mark]).sum(axis=1)
         kept = _best_of_each(seen, mark, alike)
-        which.append(seen[kept])
-        points.append(view.points_m[mark[kept]])
-        along.append(view.rays[mark[kept]])
-    number = np.concatenate(which)
-    places, ways = np.concatenate(points), np.concatenate(along)
-    return Seen(features.pixels[number], places, number, ways)
+        found.append((seen[kept], view, mark[kept]))
+    return _seen(features, Likenesses.joined(found))
+
+
+def _seen(features: Features, alike: Likenesses) -> Seen:
+    pixels = features.pixels[alike.feature]
+    return Seen(pixels, alike.points_m, alike.feature, alike.along, alike.sigma_m)
 
 
 def _best_of_each(seen: Int64, mark: Int64, alike: Float64) -> Int64:
@@ -394,7 +398,7 @@ def _judged(fit: Resection, stands: _Stands, seen: Seen, chance: int) -> _Found:
     agree &= from_the_front(sightings, fit.pose.rotation)
     votes = len(np.unique(sightings.feature[agree]))
     status, reason = _verdict(fit, votes, chance, stands)
-    return _Found(status, reason, fit, votes, chance)
+    return _Found(status, reason, fit, votes, chance, stands.likeness)
 
 
 def _verdict(
@@ -440,7 +444,9 @@ def _told(
     worst = max(found, key=lambda f: 0.0 if f.fit is None else np.trace(f.fit.covariance[3:, 3:]))
     if worst.fit is None or worst.status == "refused":
         pose = CameraPose(camera.recording, "refused", worst.reason, method=METHOD)
-        return LocatedCamera(pose, camera.lens, worst.votes, worst.chance_votes)
+        return LocatedCamera(
+            pose, camera.lens, worst.votes, worst.chance_votes, likeness=worst.likeness
+        )
     poses = np.array([f.fit.pose.world_camera() for f in found if f.fit is not None])
     pose = CameraPose(
         camera.recording,
@@ -454,4 +460,6 @@ def _told(
     )
     factor = camera.lens.width / worst.fit.lens.width
     lens = replace(worst.fit.lens.resized(factor), height=camera.lens.height)
-    return LocatedCamera(pose, lens, worst.votes, worst.chance_votes, worst.fit.rms_px)
+    return LocatedCamera(
+        pose, lens, worst.votes, worst.chance_votes, worst.fit.rms_px, worst.likeness
+    )

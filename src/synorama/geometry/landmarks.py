@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Float64 = NDArray[np.float64]
     Int64 = NDArray[np.int64]
 
-__all__ = ["LandmarkView", "from_cloud", "from_motion", "look", "moved"]
+__all__ = ["LandmarkView", "Likenesses", "from_cloud", "from_motion", "look", "moved"]
 
 VIEW_FEATURES = 900  # of one tile or photograph
 FRAME_FEATURES = 1400
@@ -33,12 +33,14 @@ FRAME_PX = 704
 MASK_PX = 8  # steps of the mask of what a lens draws
 CELL_RAD = 0.006  # of a z-buffer: scans of rooms have points closer than that
 PANORAMA_CELLS = 1024
+CLOUD_SIGMA_M = 0.006  # of a landmark whose distance a scan gives, along each axis
 FILLED, COARSER = 0.6, 3  # share of the cells that must meet a point; how often they are doubled
 
 NEIGHBOURS = 6  # frames with which each is compared
 SEEN_APART_RAD = np.deg2rad(2.5)  # least angle at a landmark between two rays to it
 RAY_OFF_RAD = 0.006  # of each ray from the landmark
 MATCHED_OFF_RAD = 0.01  # of two rays from a common plane
+RAY_SIGMA_RAD = 0.002  # of a ray to a landmark: pixels, and how poses of the glasses are turned
 FACING = 0.3  # least cosine between the axes of two frames that may see the same
 
 
@@ -58,6 +60,8 @@ class LandmarkView:
         ``(N, 3)`` unit directions in which the picture saw them: nobody sees them from behind.
     arms_m
         ``(N, 3)`` from each to its rim, see `Features`, as if it faced the picture.
+    sigma_m
+        ``(N,)`` how far each may be off along an axis.
     """
 
     name: str
@@ -65,11 +69,50 @@ class LandmarkView:
     points_m: Float64
     rays: Float64
     arms_m: Float64
+    sigma_m: Float64
 
     def chosen(self, which: Bool) -> LandmarkView:
         """Return some of them."""
         points, rays, arms = self.points_m[which], self.rays[which], self.arms_m[which]
-        return LandmarkView(self.name, self.features.chosen(which), points, rays, arms)
+        features, sigma = self.features.chosen(which), self.sigma_m[which]
+        return LandmarkView(self.name, features, points, rays, arms, sigma)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Likenesses:
+    """Features of a picture, and the landmarks that they look like.
+
+    Parameters
+    ----------
+    feature
+        ``(M,)`` which feature; one may look like several landmarks.
+    points_m, along, sigma_m
+        Of the landmarks ``(M, 3)``, ``(M, 3)`` and ``(M,)``: places, the directions in which they
+        are known, how far they may be off.
+    """
+
+    feature: Int64
+    points_m: Float64
+    along: Float64
+    sigma_m: Float64
+
+    @classmethod
+    def joined(cls, parts: Iterable[tuple[Int64, LandmarkView, Int64]]) -> Likenesses:
+        """Join what was found for each view: features, the view, numbers of its landmarks."""
+        feature, points, along, sigma = (
+            [np.zeros(0, np.int64)], [np.zeros((0, 3))], [np.zeros((0, 3))], [np.zeros(0)],
+        )  # fmt: skip
+        for which, view, mark in parts:
+            feature.append(which)
+            points.append(view.points_m[mark])
+            along.append(view.rays[mark])
+            sigma.append(view.sigma_m[mark])
+        return cls(
+            np.concatenate(feature),
+            np.concatenate(points),
+            np.concatenate(along),
+            np.concatenate(sigma),
+        )
 
 
 def moved(views: Iterable[LandmarkView], matrix: Float64) -> tuple[LandmarkView, ...]:
@@ -149,7 +192,8 @@ def _lifted_view(tile: PosedPicture, whole_pose: Float64, buffer: ZBuffer) -> La
     along = rays @ tile.pose[:3, :3].T
     reach = np.linalg.norm(points, axis=1)
     arms = reach[:, np.newaxis] * (_rim_rays(tile, features) - along)
-    return LandmarkView(tile.name, features, there, along, arms).chosen(good & seen)
+    sigma = np.full(len(features), CLOUD_SIGMA_M)
+    return LandmarkView(tile.name, features, there, along, arms, sigma).chosen(good & seen)
 
 
 def _rim_rays(picture: PosedPicture, features: Features) -> Float64:
@@ -183,15 +227,17 @@ def from_motion(frames: Sequence[PosedPicture]) -> tuple[LandmarkView, ...]:
     origins = np.concatenate([np.tile(f.picture.pose[:3, 3], (len(f.rays), 1)) for f in looked])
     rays = np.concatenate([f.rays for f in looked])
     track = _tracks(np.concatenate(pairs) if pairs else np.zeros((0, 2), np.int64), total)
-    points, good = _triangulated(track, origins, rays)
-    views = [_seen_by(f, points[f.numbers]).chosen(good[f.numbers]) for f in looked]
+    points, sigma, good = _triangulated(track, origins, rays)
+    views = [
+        _seen_by(f, points[f.numbers], sigma[f.numbers]).chosen(good[f.numbers]) for f in looked
+    ]
     return tuple(view for view in views if len(view.features) > 1)
 
 
-def _seen_by(frame: _Frame, points_m: Float64) -> LandmarkView:
+def _seen_by(frame: _Frame, points_m: Float64, sigma_m: Float64) -> LandmarkView:
     reach = np.linalg.norm(points_m - frame.picture.pose[:3, 3], axis=1)
     arms = reach[:, np.newaxis] * (_rim_rays(frame.picture, frame.features) - frame.rays)
-    return LandmarkView(frame.picture.name, frame.features, points_m, frame.rays, arms)
+    return LandmarkView(frame.picture.name, frame.features, points_m, frame.rays, arms, sigma_m)
 
 
 def _looked(frames: Sequence[PosedPicture]) -> list[_Frame]:
@@ -243,8 +289,8 @@ def _tracks(pairs: Int64, count: int) -> Int64:
     return np.asarray(connected_components(links, directed=False)[1], np.int64)
 
 
-def _triangulated(track: Int64, origins: Float64, rays: Float64) -> tuple[Float64, Bool]:
-    """Return for each feature where the rays of its track meet, and whether they do.
+def _triangulated(track: Int64, origins: Float64, rays: Float64) -> tuple[Float64, Float64, Bool]:
+    """Return for each feature where the rays of its track meet, how surely, and whether they do.
 
     The point has the least sum of squared distances to the rays.
     """
@@ -262,7 +308,21 @@ def _triangulated(track: Int64, origins: Float64, rays: Float64) -> tuple[Float6
     worst = np.zeros(count)
     np.maximum.at(worst, track, off)
     good = (worst < RAY_OFF_RAD) & (_spread(track, rays, count) > SEEN_APART_RAD)
-    return points[track], good[track]
+    sigma = _sigma_m(track, across / np.maximum(along, 0.1)[:, np.newaxis, np.newaxis] ** 2)
+    return points[track], sigma, good[track]
+
+
+def _sigma_m(track: Int64, known: Float64) -> Float64:
+    """Return how far the point of each feature's track may be off, in the mean of all directions.
+
+    ``known`` is what each ray tells of it ``(N, 3, 3)``, for rays that are good to a radian: rays
+    that meet at a small angle leave the distance open. None is known better than by a scan.
+    """
+    whole = np.zeros((int(track.max(initial=-1)) + 1, 3, 3))
+    np.add.at(whole, track, known)
+    spread = np.trace(np.linalg.inv(whole + 1e-6 * np.eye(3)), axis1=1, axis2=2)
+    sigma = np.hypot(CLOUD_SIGMA_M, RAY_SIGMA_RAD * np.sqrt(spread / 3))
+    return np.asarray(sigma[track], np.float64)
 
 
 def _spread(track: Int64, rays: Float64, count: int) -> Float64:

@@ -23,7 +23,13 @@ from synorama.geometry.consensus import (
     from_the_front,
 )
 from synorama.geometry.features import Features, matches
-from synorama.geometry.landmarks import FRAME_FEATURES, FRAME_PX, LandmarkView, look
+from synorama.geometry.landmarks import (
+    FRAME_FEATURES,
+    FRAME_PX,
+    LandmarkView,
+    Likenesses,
+    look,
+)
 from synorama.geometry.lenses import unproject
 from synorama.geometry.tell_apart import (
     ASKED_FROM,
@@ -147,11 +153,13 @@ def sightings_of(frames: Sequence[PosedPicture], landmarks: Sequence[LandmarkVie
     for number, frame in enumerate(frames):
         picture = resized(frame, FRAME_PX)
         features = look(picture, FRAME_FEATURES)
-        which, points, along = likenesses(features, landmarks)
+        alike = likenesses(features, landmarks)
+        which = alike.feature
         rays, seen = unproject(picture.lens, features.pixels[which])
         origin = np.broadcast_to(picture.pose[:3, 3], rays.shape)
         turned = rays @ picture.pose[:3, :3].T
-        whole = Sightings(origin, turned, points, np.full(len(which), number), first + which, along)
+        numbers = np.full(len(which), number)
+        whole = Sightings(origin, turned, alike.points_m, numbers, first + which, alike.along)
         parts.append(whole.chosen(seen))
         first += len(features)
     return Sightings(*(np.concatenate(p) for p in zip(*map(_columns, parts), strict=True)))
@@ -166,20 +174,13 @@ def _columns(s: Sightings) -> tuple[Float64 | NDArray[np.int64], ...]:
     return s.origins, s.rays, s.points, s.frame, s.feature, s.seen_along
 
 
-def likenesses(
-    features: Features, landmarks: Sequence[LandmarkView]
-) -> tuple[NDArray[np.int64], Float64, Float64]:
-    """Return features ``(M,)`` and the landmarks of any view that look like them.
-
-    Of the landmarks ``(M, 3)`` are returned places, and the directions in which they were seen.
-    """
-    which, points, along = [np.zeros(0, np.int64)], [np.zeros((0, 3))], [np.zeros((0, 3))]
-    for view in landmarks:
-        pairs = matches(features, view.features)
-        which.append(pairs[:, 0])
-        points.append(view.points_m[pairs[:, 1]])
-        along.append(view.rays[pairs[:, 1]])
-    return np.concatenate(which), np.concatenate(points), np.concatenate(along)
+def likenesses(features: Features, landmarks: Sequence[LandmarkView]) -> Likenesses:
+    """Return which features look like which landmarks, of any view."""
+    return Likenesses.joined(
+        (pairs[:, 0], view, pairs[:, 1])
+        for view in landmarks
+        for pairs in [matches(features, view.features)]
+    )
 
 
 def _vote(sightings: Sightings, rng: np.random.Generator) -> Consensus | None:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 __all__ = ["Pose", "Resection", "Seen", "resected"]
 
 PIXEL_SIGMA_PX = 0.8
-LANDMARK_SIGMA_M = 0.006
 BETWEEN_FOCALS = 0.3  # one sigma of the logarithm, about what is tried
 CENTRE_SIGMA = 0.0025  # of the principal point, as a share of the width
 DISTORTION_SIGMA = {
@@ -50,22 +49,27 @@ class Seen:
         ``(N,)`` which feature of the picture.
     along
         ``(N, 3)`` in which direction, in the world, the landmark was seen from where it is known.
+    sigma_m
+        ``(N,)`` how far each landmark may be off along an axis.
     """
 
     pixels: Float64
     points: Float64
     feature: Int64
     along: Float64
+    sigma_m: Float64
 
     def chosen(self, which: Bool) -> Seen:
         """Return some of them."""
         pixels, points = self.pixels[which], self.points[which]
-        return Seen(pixels, points, self.feature[which], self.along[which])
+        feature, along, sigma = self.feature[which], self.along[which], self.sigma_m[which]
+        return Seen(pixels, points, feature, along, sigma)
 
     def permuted(self, rng: np.random.Generator) -> Seen:
         """Return them with the landmarks dealt anew."""
         dealt = rng.permutation(len(self.points))
-        return replace(self, points=self.points[dealt], along=self.along[dealt])
+        points, along, sigma = self.points[dealt], self.along[dealt], self.sigma_m[dealt]
+        return replace(self, points=points, along=along, sigma_m=sigma)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -219,16 +223,19 @@ class _Fit:
         drawn, _ = project(lens, local)
         sigma = np.hypot(
             PIXEL_SIGMA_PX,
-            LANDMARK_SIGMA_M * lens.params[0] / np.maximum(np.linalg.norm(local, axis=1), 0.2),
+            self.seen.sigma_m * lens.params[0] / np.maximum(np.linalg.norm(local, axis=1), 0.2),
         )
-        off = (drawn - self.seen.pixels) / (sigma * self._shared)[:, np.newaxis]
+        off = (drawn - self.seen.pixels) / self._shared(sigma)[:, np.newaxis]
         return np.concatenate([off.ravel(), self._unusual(lens)])
 
-    @property
-    def _shared(self) -> Float64:
-        """Square root of how many landmarks each feature was likened to: it counts once."""
-        _, back, count = np.unique(self.seen.feature, return_inverse=True, return_counts=True)
-        return np.asarray(np.sqrt(count[back]), np.float64)
+    def _shared(self, sigma: Float64) -> Float64:
+        """Return the sigmas with which a feature counts once, to whichever landmarks it is likened.
+
+        They share it by what each tells: the better known counts more.
+        """
+        told = sigma**-2
+        feature = np.unique(self.seen.feature, return_inverse=True)[1]
+        return np.asarray(sigma * np.sqrt(np.bincount(feature, told)[feature] / told), np.float64)
 
     def _unusual(self, lens: Lens) -> Float64:
         if not self.fit_lens:
