@@ -84,7 +84,7 @@ def measure(seed: int, folder: Path) -> Mapping[str, float]:
     landmarks = from_cloud(lab.scan_pictures(), lab.scan.points_m)
     frames = lab.glasses_frames()
     found = locate_scan(frames, landmarks, seed=seed)
-    told, wrong = _scan(lab, found, (FULL_DEG, FULL_M), "full")
+    told, wrong = placed(lab, found, (FULL_DEG, FULL_M), "full")
     others = [_mirrored(landmarks), *(scan for scan, _ in _before)]
     refused = [locate_scan(frames, other, seed=seed) for other in others]
     wrong += sum(other.result.status == "accepted" for other in refused)
@@ -112,12 +112,12 @@ def _world(frames: list[PosedPicture], landmarks: Views, found: Localization) ->
 def _weak(lab: Lab) -> tuple[dict[str, float], int]:
     landmarks = from_cloud(lab.scan_pictures(), lab.scan.points_m)
     found = locate_scan(lab.glasses_frames(), landmarks, seed=lab.seed)
-    told, wrong = _scan(lab, found, (WEAK_DEG, WEAK_M), "weak")
+    told, wrong = placed(lab, found, (WEAK_DEG, WEAK_M), "weak")
     right = told["weak_accepted"] and not wrong
     return told | {"weak_right": float(right)}, wrong
 
 
-def _scan(
+def placed(
     lab: Lab, found: Localization, limits: tuple[float, float], name: str
 ) -> tuple[dict[str, float], int]:
     """Return what is told of a scan's place, and 1 if it was accepted and is wrong."""

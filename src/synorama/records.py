@@ -780,7 +780,9 @@ class RegistrationResult:
     weak_directions
         What the geometry does not hold, in the room's terms.
     runner_up_ratio
-        Score of the second-best place over that of the best; near 1 is ambiguous.
+        Score of the best other place over that of the one given; near 1 it is ambiguous, unless
+        something else decides. By pictures the scores are votes, and what the pictures show may
+        speak for the place with fewer: then it is above 1.
     method
         What it is based on.
     """
