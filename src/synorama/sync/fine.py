@@ -7,12 +7,12 @@ it. A slow wander of the clocks is followed by a path through stacks of 45 s.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from synorama.sync.lines import Line, RobustFit, Spline, fit_line, fit_spline, mad
+from synorama.sync.lines import Line, RobustFit, Spline, fit_line, mad, smooth
 from synorama.sync.smoothing import moving_mean
 from synorama.sync.windows import Correlograms, Windowing, correlate_windows, parabola
 
@@ -48,8 +48,9 @@ LEAST_BEND_WINDOWS = 20
 BEND_Z = 5.0
 BEND_SECOND = 0.7
 BEND_SHARE = 0.3
-KNOT_S = 45.0
-KNOT_WINDOWS = 20
+KNOT_S = 12.0
+KNOT_WINDOWS = 3
+MAX_BEND = 60e-6  # a crystal's rate changes less; lags of people who walk change more
 LEAST_WANDER_S = 60e-6
 LOW, HIGH = -3.0, 12.0  # one window must not outvote the others
 
@@ -131,13 +132,26 @@ def refine(
     if abs(fit.line.slope) > DEVICE_SLOPE and not _stands_out(stack_z, second):
         fit = _held(fit, times, lags)
     spline = _bend(times, lags, heights, fit, span_s)
-    left = fit.residuals_s if spline is None else fit.residuals_s - spline(times)
-    scatter = fit.scatter_s if spline is None else spline.scatter_s
-    shrink = scatter / fit.scatter_s
+    bent = _bent(fit, spline, times)
     return Fine(
-        span_s, fit.line, spline, fit.sigma_s * shrink, fit.slope_sigma * shrink, scatter,
-        stack_z, second, repeats, _rivals_s(stack, rows.rate_hz), inverted, times, left,
+        span_s, fit.line, spline, bent.sigma_s, bent.slope_sigma, bent.scatter_s,
+        stack_z, second, repeats, _rivals_s(stack, rows.rate_hz), inverted, times,
+        bent.residuals_s,
     )  # fmt: skip
+
+
+def _bent(fit: RobustFit, spline: Spline | None, times: Float64) -> RobustFit:
+    """Return the fit as it is with its bends: less is left over, by more parameters."""
+    if spline is None:
+        return fit
+    shrink = spline.scatter_s / fit.scatter_s
+    return replace(
+        fit,
+        residuals_s=fit.residuals_s - spline(times),
+        scatter_s=spline.scatter_s,
+        sigma_s=fit.sigma_s * shrink * float(np.sqrt(max(1.0, spline.freedom))),
+        slope_sigma=fit.slope_sigma * shrink,
+    )
 
 
 def _start(rows: Correlograms, rough: Line, stack: _Stack, tolerance_s: float) -> Line:
@@ -460,7 +474,7 @@ def _bend(
         return None
     overlap = span_s[1] - span_s[0]
     spacing = max(KNOT_S, KNOT_WINDOWS * overlap / len(times))
-    count = max(2, round(overlap / spacing) + 1)
-    spline = fit_spline(times, fit.residuals_s, heights - 3, np.linspace(*span_s, count))
+    knots = np.linspace(*span_s, round(overlap / spacing) + 1)
+    spline = smooth(times, fit.residuals_s, heights - 3, knots, max_bend=MAX_BEND)
     real = np.ptp(spline.lag_s) > LEAST_WANDER_S and spline.scatter_s < 0.9 * fit.scatter_s
     return spline if real else None

@@ -18,11 +18,14 @@ if TYPE_CHECKING:
     Float64 = NDArray[np.float64]
     Bool = NDArray[np.bool_]
 
-__all__ = ["Line", "RobustFit", "Spline", "fit_line", "fit_spline", "mad", "ransac"]
+__all__ = ["Line", "RobustFit", "Spline", "fit_line", "fit_spline", "mad", "ransac", "smooth"]
 
 MAX_SLOPE = 300e-6
 HUBER = 1.5
 STIFFNESS = 3.0
+SMOOTHER = 8.0 ** np.arange(6, -5, -1)  # stiffnesses to choose from, times what a knot holds
+COUNTED = 2.0  # times that a parameter counts: windows overlap, half are independent
+PAYS = 0.98  # of the score, or a bend more is not worth it
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +65,20 @@ class RobustFit:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spline:
-    """A correction that bends at knots and stays constant beyond them."""
+    """A correction that bends at knots and stays constant beyond them.
+
+    ``freedom`` is how many parameters its shape is worth.
+    """
 
     at_s: Float64
     lag_s: Float64
     scatter_s: float
+    freedom: float = 0.0
+
+    @property
+    def bend(self) -> float:
+        """By how much its slopes differ at most."""
+        return float(np.ptp(np.diff(self.lag_s) / np.diff(self.at_s)))
 
     def __call__(self, t_s: Float64) -> Float64:
         """Return the correction [s] at times of the other."""
@@ -126,22 +138,84 @@ def fit_spline(
     t: Float64, residual: Float64, weight: Float64, knots: Float64, *, floor_s: float = 2e-5
 ) -> Spline:
     """Fit a bending line through residuals: hat functions, bends penalised, Huber weights."""
+    hats = _hats(t, knots)
+    return _penalised(hats, residual, weight, knots, STIFFNESS * float(weight.mean()), floor_s)[0]
+
+
+def smooth(
+    t: Float64,
+    residual: Float64,
+    weight: Float64,
+    knots: Float64,
+    *,
+    max_bend: float,
+    floor_s: float = 5e-6,
+) -> Spline:
+    """Fit a bending line as stiff as residuals want it: generalised cross-validation.
+
+    Parameters
+    ----------
+    t, residual, weight
+        Times [s], what is left over of a line [s], and how much each counts.
+    knots
+        Where it may bend [s], evenly spaced.
+    max_bend
+        By how much slopes may differ.
+    floor_s
+        Less scatter is not believed.
+
+    Notes
+    -----
+    Craven and Wahba, "Smoothing noisy data with spline functions", Numerische Mathematik 31
+    (1979); parameters count more than once as in Kim and Gu, JRSS B 66 (2004).
+    """
+    hats = _hats(t, knots)
+    a_knot = float(weight.sum()) / len(knots)
+    best, best_score = None, np.inf
+    for stiffness in SMOOTHER:
+        spline, score = _penalised(hats, residual, weight, knots, stiffness * a_knot, floor_s)
+        if best is not None and spline.bend > max_bend:
+            break
+        if score < PAYS * best_score:
+            best, best_score = spline, score
+    assert best is not None  # the stiffest is always taken
+    return best
+
+
+def _hats(t: Float64, knots: Float64) -> Float64:
+    """Return how much each knot says at each time, ``(N, K)``."""
     n = len(knots)
     place = (t - knots[0]) / (knots[-1] - knots[0]) * (n - 1)
     left = np.clip(place.astype(np.int64), 0, n - 2)
     hats = np.zeros((len(t), n))
     hats[np.arange(len(t)), left] = 1 - (place - left)
     hats[np.arange(len(t)), left + 1] = place - left
+    return hats
+
+
+def _penalised(
+    hats: Float64,
+    residual: Float64,
+    weight: Float64,
+    knots: Float64,
+    stiffness: float,
+    floor_s: float,
+) -> tuple[Spline, float]:
+    """Return the spline of a stiffness, and its score of cross-validation."""
+    n = len(knots)
     bends = np.diff(np.eye(n), 2, axis=0)
-    penalty = STIFFNESS * weight.mean() * (bends.T @ bends) + 1e-9 * np.eye(n)
-    u, heights = weight.copy(), np.zeros(n)
+    penalty = stiffness * (bends.T @ bends) + 1e-9 * np.eye(n)
+    u, heights, normal = weight, np.zeros(n), penalty
     for _ in range(12):
-        heights = np.linalg.solve(
-            (hats * u[:, None]).T @ hats + penalty, (hats * u[:, None]).T @ residual
-        )
+        normal = (hats * u[:, None]).T @ hats
+        heights = np.linalg.solve(normal + penalty, (hats * u[:, None]).T @ residual)
         left_over = residual - hats @ heights
         u = _huber(left_over, weight, floor_s)
-    return Spline(knots, heights, max(mad(residual - hats @ heights), floor_s))
+    freedom = float(np.trace(np.linalg.solve(normal + penalty, normal)))
+    spared = max(1 - COUNTED * freedom / len(residual), 1e-3)
+    score = float(np.average(np.square(left_over), weights=u)) / spared**2
+    scatter = max(mad(left_over), floor_s)
+    return Spline(knots, heights, scatter, freedom), score
 
 
 def _huber(residual: Float64, weight: Float64, floor: float) -> Float64:
