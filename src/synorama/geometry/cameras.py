@@ -52,6 +52,7 @@ __all__ = ["CameraPictures", "LocatedCamera", "locate_camera", "locate_cameras",
 METHOD = "landmarks of the scan's and the glasses' pictures"
 PICTURE_PX = 960
 FEATURES = 2200
+MORE_FEATURES = 7000  # that are asked once the pose is known nearly: weak ones serve, too
 GUIDED_PX, ALIKE = 4.0, 0.85  # a landmark is looked for so near, and looks so much alike (cosine)
 STILL_PX = 1.5  # features of a camera that stands still move less, at `PICTURE_PX`
 STILL_SHARE = 0.5  # of the features that must stay
@@ -280,7 +281,8 @@ class _Finder:
         if not places:
             return _Found("refused", "no pose fits any three of its features")
         fits = [resected(seen, lens, pose, fit_lens=not known) for lens, pose in places]
-        again = self._again(features, fits, picture.lens, known=known)
+        more = look(picture, MORE_FEATURES)
+        again = self._again(more, fits, picture.lens, known=known)
         fit, rival = self._better(picture, again)
         chance = _voted(seen.permuted(rng), fit.lens, trials, rng)
         there = [Placed(fit.lens, fit.pose.matrix())]

@@ -42,7 +42,7 @@ __all__ = [
 LEAST_SURE = 3.0  # sigmas; where nothing differs, up to 1.3 were met
 ASKED_FROM = 0.5  # of the votes: a place with more is told from the best by what is drawn
 LEAST_LIKENESS = 0.2  # right places had 0.5, other rooms and mirrored ones below 0
-MOST_ASKED = 3_000  # landmarks a picture
+MOST_ASKED = 48_000  # landmarks, of all pictures together
 FACING = 0.7  # least cosine between the two directions in which a landmark is seen
 SIZE_PX = (3.0, 60.0)  # across a landmark, as drawn
 MARGIN_PX = 20.0
@@ -109,13 +109,9 @@ def preference(
     float
         In sigmas, negative for the second; blocks of the room count as one observation each.
     """
-    rng = np.random.default_rng(0)
+    asker = _Asker.about(landmarks, len(pictures))
     told = [
-        _compared(
-            _asked(picture, one, landmarks, rng),
-            _asked(picture, two, landmarks, rng),
-            one.lens,
-        )
+        _compared(asker.asked(picture, one), asker.asked(picture, two), one.lens)
         for picture, one, two in zip(pictures, first, second, strict=True)
     ]
     points, better = (np.concatenate(column) for column in zip(*told, strict=True))
@@ -148,8 +144,8 @@ def likeness(
         1 where all looks the same, 0 where it looks as landmarks dealt anew do, and where too
         little of the room is in sight.
     """
-    rng = np.random.default_rng(0)
-    asked = [_asked(p, at, landmarks, rng) for p, at in zip(pictures, placed, strict=True)]
+    asker = _Asker.about(landmarks, len(pictures))
+    asked = [asker.asked(p, at) for p, at in zip(pictures, placed, strict=True)]
     points = np.concatenate([a.points_m for a in asked])
     means, count = _by_block(points, np.concatenate([a.alike for a in asked]))
     enough = count >= FEWEST_IN_BLOCK
@@ -166,32 +162,39 @@ def _by_block(points_m: Float64, values: Float64) -> tuple[Float64, Int64]:
     return np.bincount(blocks, values) / count, count
 
 
-def _asked(
-    picture: Picture,
-    placed: Placed,
-    landmarks: Sequence[LandmarkView],
-    rng: np.random.Generator,
-) -> _Asked:
-    points, arms, rays, looks = _joined(landmarks)
-    spots, rims, drawn = _drawn(placed, points, arms, rays)
-    which = np.flatnonzero(drawn)
-    if len(which) > MOST_ASKED:
-        which = rng.choice(which, MOST_ASKED, replace=False)
-    there = described(picture, spots[which], rims[which])
-    alike, by_chance = (
-        (there * looks[chosen]).sum(axis=1).astype(np.float64)
-        for chosen in (which, rng.permutation(which))
-    )
-    return _Asked(spots[which], points[which], alike, by_chance)
+@dataclass(frozen=True, slots=True, eq=False)
+class _Asker:
+    """The landmarks of all views, and how many of them a picture is asked about."""
 
+    points_m: Float64
+    arms_m: Float64
+    rays: Float64
+    looks: Float32
+    most: int
+    rng: np.random.Generator
 
-def _joined(landmarks: Sequence[LandmarkView]) -> tuple[Float64, Float64, Float64, Float32]:
-    return (
-        np.concatenate([v.points_m for v in landmarks]),
-        np.concatenate([v.arms_m for v in landmarks]),
-        np.concatenate([v.rays for v in landmarks]),
-        np.concatenate([v.features.descriptors for v in landmarks]),
-    )
+    @classmethod
+    def about(cls, landmarks: Sequence[LandmarkView], pictures: int) -> _Asker:
+        return cls(
+            np.concatenate([v.points_m for v in landmarks]),
+            np.concatenate([v.arms_m for v in landmarks]),
+            np.concatenate([v.rays for v in landmarks]),
+            np.concatenate([v.features.descriptors for v in landmarks]),
+            MOST_ASKED // max(pictures, 1),
+            np.random.default_rng(0),
+        )
+
+    def asked(self, picture: Picture, placed: Placed) -> _Asked:
+        spots, rims, drawn = _drawn(placed, self.points_m, self.arms_m, self.rays)
+        which = np.flatnonzero(drawn)
+        if len(which) > self.most:
+            which = self.rng.choice(which, self.most, replace=False)
+        there = described(picture, spots[which], rims[which])
+        alike, by_chance = (
+            (there * self.looks[chosen]).sum(axis=1).astype(np.float64)
+            for chosen in (which, self.rng.permutation(which))
+        )
+        return _Asked(spots[which], self.points_m[which], alike, by_chance)
 
 
 def _drawn(
