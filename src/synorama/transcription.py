@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from synorama.capture import open_recording
-from synorama.errors import NoSoundError
+from synorama.errors import NoSoundError, UsageError
 from synorama.records import Recording, RecordingClock, Transcript
 from synorama.speech import Asked, DeviceSound, WindowStore, read_device, transcribe
 from synorama.speech.backend import Recognizer
@@ -160,8 +160,20 @@ def _with_note(made: Transcript, names: Sequence[str]) -> Transcript:
 
 
 def _names(paths: Sequence[Path]) -> list[str]:
-    stems = [p.stem for p in paths]
-    return [s if stems.count(s) == 1 else p.name for s, p in zip(stems, paths, strict=True)]
+    """Name each file by as little of its path as tells it from the others."""
+    real = [p.resolve() for p in paths]
+    twice = [p for p, r in zip(paths, real, strict=True) if real.count(r) > 1]
+    if twice:
+        raise UsageError("the file is given twice", path=twice[0], hint="give each file once")
+    whole = [p.absolute() for p in paths]
+    stems = [p.stem for p in whole]
+    return [w.stem if stems.count(w.stem) == 1 else _tail(w, whole) for w in whole]
+
+
+def _tail(path: Path, others: Sequence[Path]) -> str:
+    ends = (path.parts[-k:] for k in range(1, len(path.parts) + 1))
+    own = next(e for e in ends if sum(o.parts[-len(e) :] == e for o in others) == 1)
+    return "/".join(own)
 
 
 def _one_by_one(

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import signal
 
 from synorama.simulate.sound.clips import GRID_HZ
 from synorama.simulate.sound.voices import VOICES, Utterance, load_voice
-from synorama.speech.align import Aligner, spread
+from synorama.speech.align import FARTHEST_S, Aligner, _in_order, _retimed, spread
 from synorama.speech.backend import Spoken, SpokenWord
 from synorama.speech.sound import SPEECH_HZ
 
@@ -69,9 +72,46 @@ def test_words_keep_their_order_and_text() -> None:
     assert {w.timed_by for w in found.words} == {"pocketsphinx"}
 
 
+@st.composite
+def utterances(draw: st.DrawFn) -> tuple[list[SpokenWord], list[tuple[float, float] | None]]:
+    """Words where attention puts them, and where alignment does, or that it does not."""
+    lasts = st.floats(0.02, 2.0)
+    words: list[SpokenWord] = []
+    spans: list[tuple[float, float] | None] = []
+    heard, found = draw(st.floats(0, 3)), draw(st.floats(0, 3))
+    for k in range(draw(st.integers(1, 12))):
+        words.append(SpokenWord(str(k), heard, heard + draw(st.floats(0, 3)), 0.9, "attention"))
+        spans.append((found, found + draw(lasts)) if draw(st.booleans()) else None)
+        heard, found = heard + draw(lasts), found + draw(lasts)
+    return words, spans
+
+
+@given(utterances(), st.floats(0, 4))
+def test_what_was_said_first_stays_first_wherever_words_are_found(
+    drawn: tuple[list[SpokenWord], list[tuple[float, float] | None]], earliest_s: float
+) -> None:
+    words, spans = drawn
+    timed = _in_order(_retimed(words, spans, 0.0), earliest_s)
+    assert [w.text for w in timed] == [w.text for w in words]
+    assert all(a.start_s < b.start_s for a, b in pairwise(timed))
+    assert all(earliest_s < w.start_s <= w.end_s + 1e-9 for w in timed)
+    for word, span, new in zip(words, spans, timed, strict=True):
+        near = span is not None and abs(span[0] - word.start_s) <= FARTHEST_S
+        assert (new.timed_by == "pocketsphinx") == near
+
+
+def test_what_whisperx_aligned_is_left_as_it_is() -> None:
+    sound, spoken, _ = said("anna", load_voice("anna").utterances[0], 0)
+    words = tuple(
+        SpokenWord(w.text, 0.7 + 0.2 * k, 0.8 + 0.2 * k, 0.9, "whisperx")
+        for k, w in enumerate(spoken.words)
+    )
+    assert aligner().align(sound, Spoken(spoken.start_s, spoken.end_s, words)).words == words
+
+
 def test_a_token_without_sound_keeps_its_times_and_says_so() -> None:
     sound, spoken, _ = said("berta", load_voice("berta").utterances[0], 0)
-    dash = SpokenWord("-", spoken.words[0].start_s, spoken.words[0].start_s, 0.5, "attention")
+    dash = SpokenWord("-", spoken.words[0].start_s - 0.3, spoken.words[0].start_s, 0.5, "attention")
     found = aligner().align(sound, Spoken(spoken.start_s, spoken.end_s, (dash, *spoken.words)))
     assert found.words[0] == dash
     assert found.words[1].timed_by == "pocketsphinx"

@@ -58,6 +58,18 @@ def test_real_speech_is_transcribed_with_times(shared_data: Path, tiny: FasterWh
     assert len(made.facts["model_digest"]) == 64
 
 
+@pytest.mark.parametrize("name", ["pocketsphinx_sdist/regression/chan3", "pyannote_sdist/sample"])
+def test_better_times_leave_the_words_in_their_order(
+    shared_data: Path, tiny: FasterWhisper, name: str
+) -> None:
+    path = shared_data / "4_audio" / f"{name}.wav"
+    sound = read_device(open_recording(path))
+    heard = transcribe([sound], tiny, Asked(language="en", align=False))
+    made = transcribe([sound], tiny, Asked(language="en"))
+    assert [w.text for w in made.words] == [w.text for w in heard.words]
+    assert {w.timing_source for w in heard.words} == {"attention"}
+
+
 def _noise(kind: str) -> Any:
     rng = np.random.default_rng(7)
     t = np.arange(SECONDS * SPEECH_HZ) / SPEECH_HZ
@@ -187,6 +199,17 @@ def test_an_english_model_refuses_other_languages(tiny: FasterWhisper) -> None:
     with pytest.raises(ModelLanguageError, match="does not know the language 'fr'") as caught:
         transcribe([sound], tiny, Asked(language="fr"))
     assert ".en" in caught.value.hint
+
+
+def test_words_that_are_guesses_are_told(shared_data: Path, tiny: FasterWhisper) -> None:
+    """A model that knows English only takes the German half of a file for English."""
+    path = shared_data / "4_audio" / "faster-whisper" / "multilingual.mp3"
+    whole = read_device(open_recording(path)).samples
+    english, german = np.split(whole, [30 * SPEECH_HZ])
+    made = transcribe([from_samples("a", german)], tiny)
+    assert (made.language, made.language_probability) == ("en", None)  # nobody asked it
+    assert any("most words are guesses" in text for text in made.warnings)
+    assert not transcribe([from_samples("a", english)], tiny).warnings
 
 
 def test_a_file_in_two_languages_is_told(shared_data: Path, base_model: Path) -> None:
@@ -323,6 +346,21 @@ def test_broken_and_empty_files_are_refused(
         with pytest.raises(InputError) as caught:
             transcribe_files([path], tiny, Asked())
         assert caught.value.path is not None
+
+
+def test_files_of_one_name_are_told_apart_and_no_file_counts_twice(
+    shared_data: Path, tiny: FasterWhisper, tmp_path: Path
+) -> None:
+    cards = shared_data / "4_audio" / "pocketsphinx_sdist" / "cards"
+    paths = [tmp_path / who / "card.wav" for who in ("anna", "berta")]
+    for path, card in zip(paths, ("003.wav", "005.wav"), strict=True):
+        path.parent.mkdir()
+        shutil.copy(cards / card, path)
+    made = transcribe_files([*paths, cards / "004.wav"], tiny, Asked("en"), together=False)
+    assert {w.device for w in made.words} == {"anna/card.wav", "berta/card.wav", "004"}
+    twice = [paths[0], tmp_path / "berta" / ".." / "anna" / "card.wav"]
+    with pytest.raises(UsageError, match="given twice"):
+        transcribe_files(twice, tiny, Asked("en"))
 
 
 def _float_wav(path: Path, samples: Any) -> Path:

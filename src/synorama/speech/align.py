@@ -27,6 +27,7 @@ __all__ = ["Aligner", "spread"]
 BEFORE_S, AFTER_S = 0.4, 0.35
 FARTHEST_S = 0.6  # a word that is moved by more was not found
 FRAME_S = 0.01
+STEP_S = 0.001  # from one word's begin to the next's at least
 LONGEST_S = 40.0  # of one alignment: its cost grows with text times sound
 LANGUAGES = ("en",)
 
@@ -62,24 +63,36 @@ class Aligner:
         except (ImportError, RuntimeError, ValueError):
             return None
 
-    def align(self, samples: Int16, spoken: Spoken) -> Spoken:
-        """Return the words with better times; those that were not found keep theirs.
+    def align_all(self, samples: Int16, spoken: Sequence[Spoken]) -> tuple[Spoken, ...]:
+        """Return what was recognised, in its order, with better times; see `align`."""
+        out: list[Spoken] = []
+        for one in spoken:
+            earliest_s = out[-1].words[-1].start_s if out else -STEP_S
+            out.append(self.align(samples, one, earliest_s))
+        return tuple(out)
+
+    def align(self, samples: Int16, spoken: Spoken, earliest_s: float = -STEP_S) -> Spoken:
+        """Return the words, in their order, with better times; those not found keep theirs.
 
         Parameters
         ----------
         samples
             ``(N,)`` at 16 kHz, in which ``spoken`` has its times.
+        earliest_s
+            Every word begins after this.
         """
-        first_s = max(0.0, spoken.start_s - BEFORE_S)
+        words = _in_order(self._better(samples, spoken, earliest_s), earliest_s)
+        return Spoken(words[0].start_s, words[-1].end_s, words)
+
+    def _better(self, samples: Int16, spoken: Spoken, earliest_s: float) -> Sequence[SpokenWord]:
+        if all(word.timed_by == "whisperx" for word in spoken.words):
+            return spoken.words  # they are aligned
+        first_s = max(0.0, earliest_s, spoken.start_s - BEFORE_S)
         last_s = min(len(samples) / SPEECH_HZ, spoken.end_s + AFTER_S)
         if not 0 < last_s - first_s <= LONGEST_S:
-            return spoken
+            return spoken.words
         part = samples[round(first_s * SPEECH_HZ) : round(last_s * SPEECH_HZ)]
-        found = self._found(part, spoken.words)
-        words = tuple(
-            _retimed(word, span, first_s) for word, span in zip(spoken.words, found, strict=True)
-        )
-        return Spoken(words[0].start_s, words[-1].end_s, words)
+        return _retimed(spoken.words, self._found(part, spoken.words), first_s)
 
     def _found(
         self, samples: Int16, words: Sequence[SpokenWord]
@@ -136,13 +149,42 @@ def _loud(samples: Int16) -> Int16:
     return (samples.astype(np.int32) * 28_000 // max(peak, 1)).astype(np.int16)
 
 
-def _retimed(word: SpokenWord, span: tuple[float, float] | None, first_s: float) -> SpokenWord:
-    if span is None:
+def _retimed(
+    words: Sequence[SpokenWord], spans: Sequence[tuple[float, float] | None], first_s: float
+) -> list[SpokenWord]:
+    """Move words to their spans; one that would move far was not found, and keeps its time."""
+    moved = [_moved(word, span, first_s) for word, span in zip(words, spans, strict=True)]
+    out = [w if _far(w, m) else m for w, m in zip(words, moved, strict=True)]
+    for k in reversed(range(len(out) - 1)):
+        if out[k].start_s >= out[k + 1].start_s:  # and it still is said before the next one
+            out[k] = _shifted(out[k], out[k + 1].start_s - out[k].end_s)
+    return out
+
+
+def _moved(word: SpokenWord, span: tuple[float, float] | None, first_s: float) -> SpokenWord:
+    if span is None or word.timed_by == "whisperx":
         return word
     start_s, end_s = first_s + span[0], first_s + span[1]
-    if word.timed_by == "attention" and abs(start_s - word.start_s) > FARTHEST_S:
-        return word
     return replace(word, start_s=start_s, end_s=end_s, timed_by="pocketsphinx")
+
+
+def _far(word: SpokenWord, moved: SpokenWord) -> bool:
+    return word.timed_by == "attention" and abs(moved.start_s - word.start_s) > FARTHEST_S
+
+
+def _shifted(word: SpokenWord, by_s: float) -> SpokenWord:
+    return replace(word, start_s=word.start_s + by_s, end_s=word.end_s + by_s)
+
+
+def _in_order(words: Sequence[SpokenWord], earliest_s: float) -> tuple[SpokenWord, ...]:
+    """Let each word begin after the one before it: what was said first stays first."""
+    out: list[SpokenWord] = []
+    at, end = earliest_s, earliest_s
+    for word in words:
+        late = max(at + STEP_S, end)
+        out.append(word if word.start_s > at else _shifted(word, late - word.start_s))
+        at, end = out[-1].start_s, out[-1].end_s
+    return tuple(out)
 
 
 def spread(text: str, start_s: float, end_s: float, probability: float | None = None) -> Spoken:

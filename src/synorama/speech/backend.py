@@ -65,8 +65,11 @@ class Recognizer(Protocol):
         """Return how many words of a vocabulary the model is told; it has no room for more."""
         ...
 
-    def detect_language(self, samples: Float32) -> tuple[str, float]:
-        """Return the language of speech at 16 kHz and its probability."""
+    def detect_language(self, samples: Float32) -> tuple[str, float | None]:
+        """Return the language of speech at 16 kHz and its probability.
+
+        None where the model knows no other language, and so cannot tell.
+        """
         ...
 
     def recognize(

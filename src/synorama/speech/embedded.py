@@ -107,10 +107,10 @@ class FasterWhisper:
         """Return how many words of a vocabulary the model is told; it has no room for more."""
         return words_that_fit(self.found.folder, vocabulary)
 
-    def detect_language(self, samples: Float32) -> tuple[str, float]:
-        """Return the language of speech at 16 kHz and its probability."""
+    def detect_language(self, samples: Float32) -> tuple[str, float | None]:
+        """Return the language of speech at 16 kHz and its probability; see `Recognizer`."""
         if not self._model.model.is_multilingual:
-            return "en", 1.0
+            return "en", None
         found, probability, _ = self._model.detect_language(
             samples, vad_filter=True, language_detection_segments=4
         )

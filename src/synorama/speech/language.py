@@ -27,7 +27,10 @@ NOTICED_SHARE = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """A language, how sure that is (None: it was given), and what the operator should know."""
+    """A language, how sure that is, and what the operator should know.
+
+    The probability is None where the language was given, and where the model knows no other.
+    """
 
     code: str
     probability: float | None
@@ -50,6 +53,8 @@ def find_language(
     votes: dict[str, float] = {}
     for stretch in _loudest(sounds):
         code, probability = recognizer.detect_language(stretch)
+        if probability is None:
+            return Language(code, None)
         votes[code] = votes.get(code, 0.0) + probability
     if not votes:
         return Language("en", 0.0)

@@ -128,11 +128,11 @@ class WhisperX:
         """Return how many words of a vocabulary the model is told; it has no room for more."""
         return words_that_fit(self.found.folder, vocabulary)
 
-    def detect_language(self, samples: Float32) -> tuple[str, float]:
-        """Return the language of speech at 16 kHz and its probability."""
+    def detect_language(self, samples: Float32) -> tuple[str, float | None]:
+        """Return the language of speech at 16 kHz and its probability; see `Recognizer`."""
         with _as_file(samples) as path:
             code, probability = self._ask(verb="detect", sound=path)
-        return str(code), float(probability)
+        return str(code), None if probability is None else float(probability)
 
     def recognize(
         self, samples: Float32, language: str, vocabulary: tuple[str, ...]

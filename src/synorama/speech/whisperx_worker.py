@@ -71,6 +71,7 @@ def can_align(language: str) -> bool:
 def _aligner(language: str) -> Any:
     import whisperx
 
+    _find_sentences(language)
     return whisperx.load_align_model(
         language,
         STATE["device"],
@@ -79,11 +80,25 @@ def _aligner(language: str) -> Any:
     )
 
 
+def _find_sentences(language: str) -> None:
+    """Load what divides text into sentences: the alignment wants it, and looks for it late."""
+    from whisperx import alignment
+
+    data = f"tokenizers/punkt_tab/{alignment.PUNKT_LANGUAGES.get(language, 'english')}.pickle"
+    try:
+        alignment.nltk_load(data)
+    except LookupError:
+        if STATE["offline"]:
+            raise
+        alignment.nltk.download("punkt_tab", quiet=True)
+        alignment.nltk_load(data)
+
+
 def detect(sound: str) -> list[Any]:
-    """Return the language of a sound and its probability."""
+    """Return the language of a sound and its probability, null where the model knows but one."""
     model = STATE["model"]
     if not model.model.model.is_multilingual:
-        return ["en", 1.0]
+        return ["en", None]
     import numpy as np
     from whisperx.audio import N_SAMPLES, log_mel_spectrogram
 
