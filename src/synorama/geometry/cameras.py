@@ -53,7 +53,8 @@ METHOD = "landmarks of the scan's and the glasses' pictures"
 PICTURE_PX = 960
 FEATURES = 2200
 MORE_FEATURES = 7000  # that are asked once the pose is known nearly: weak ones serve, too
-GUIDED_PX, ALIKE = 4.0, 0.85  # a landmark is looked for so near, and looks so much alike (cosine)
+GUIDED_PX = (12.0, 4.0)  # a landmark is looked for so near, round by round: a lens not known bends
+ALIKE = 0.85  # and looks so much alike (cosine)
 STILL_PX = 1.5  # features of a camera that stands still move less, at `PICTURE_PX`
 STILL_SHARE = 0.5  # of the features that must stay
 
@@ -69,6 +70,7 @@ APART_M, APART_RAD = 0.5, np.deg2rad(12.0)
 LEAST_AT_FIRST = 10  # votes of a pose about which it is worth to look again
 CELLS = (4, 3)  # of the picture
 LEAST_CELLS = 4  # in which landmarks agree
+MOST_CENTRE_OFF = 0.015  # of the width, six sigmas: a lens bent to fit a wrong pose had 0.03
 MOST_SIGMA_RAD, MOST_SIGMA_M = np.deg2rad(0.4), 0.04
 
 
@@ -248,10 +250,14 @@ class _Found:
 
 @dataclass(frozen=True, slots=True)
 class _Stands:
-    """What speaks against a pose beside its votes: a rival, and what is drawn where it must be."""
+    """What speaks against a pose beside its votes.
+
+    A rival, what is drawn where it must be, and how far aside the centre of a fitted lens lies.
+    """
 
     rival: Rival
     likeness: float
+    centre_off: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -264,9 +270,9 @@ class _Finder:
         """Return the pose of one picture, judged."""
         features = look(picture, FEATURES)
         seen = _seen(features, likenesses(features, self.landmarks))
-        alike = len(np.unique(seen.feature))
-        if alike < LEAST_VOTES:
-            return _Found("refused", f"only {alike} of its features look like a landmark")
+        count = len(np.unique(seen.feature))
+        if count < LEAST_VOTES:
+            return _Found("refused", f"only {count} of its features look like a landmark")
         rng = np.random.default_rng([self.seed, 7])
         lenses = [picture.lens] if known else self._lenses(picture.lens)
         trials = TRIALS if known else TRIALS_A_FOCAL
@@ -286,7 +292,8 @@ class _Finder:
         fit, rival = self._better(picture, again)
         chance = _voted(seen.permuted(rng), fit.lens, trials, rng)
         there = [Placed(fit.lens, fit.pose.matrix())]
-        stands = _Stands(rival, likeness([grey(picture.pixels)], there, self.landmarks))
+        alike = likeness([grey(picture.pixels)], there, self.landmarks)
+        stands = _Stands(rival, alike, 0.0 if known else _centre_off(fit.lens))
         return _judged(fit, stands, seen, 0 if chance is None else chance.votes)
 
     def _again(
@@ -300,8 +307,10 @@ class _Finder:
         for fit in (first, second):
             if fit is None or fit.votes < LEAST_AT_FIRST:
                 continue
-            seen = _guided(features, self.landmarks, fit)
-            again.append(resected(seen, fit.lens, fit.pose, fit_lens=not known, usual=usual))
+            for within_px in GUIDED_PX:
+                seen = _guided(features, self.landmarks, fit, within_px)
+                fit = resected(seen, fit.lens, fit.pose, fit_lens=not known, usual=usual)
+            again.append(fit)
         return sorted(again, key=lambda fit: fit.votes, reverse=True) or [first]
 
     def _better(self, picture: PosedPicture, fits: Sequence[Resection]) -> tuple[Resection, Rival]:
@@ -334,7 +343,9 @@ def _apart(one: Pose, two: Pose) -> bool:
     return bool(np.arccos(np.clip(cosine, -1, 1)) > APART_RAD or gap > APART_M)
 
 
-def _guided(features: Features, landmarks: Sequence[LandmarkView], fit: Resection) -> Seen:
+def _guided(
+    features: Features, landmarks: Sequence[LandmarkView], fit: Resection, within_px: float
+) -> Seen:
     """Return which features lie where a landmark must be drawn, and look like it.
 
     With the pose known nearly, a feature need not be the only one that looks so: far more are
@@ -349,7 +360,7 @@ def _guided(features: Features, landmarks: Sequence[LandmarkView], fit: Resectio
         ways = view.points_m + fit.pose.rotation.T @ fit.pose.shift
         aside = (ways * view.rays).sum(axis=1) > SEEN_FROM * np.linalg.norm(ways, axis=1)
         number = np.flatnonzero(on_picture & aside)
-        near = tree.query_ball_point(drawn[number], GUIDED_PX)
+        near = tree.query_ball_point(drawn[number], within_px)
         count = np.array([len(n) for n in near], np.int64)
         mark = np.repeat(number, count)
         seen = np.array([i for n in near for i in n], np.int64)
@@ -423,6 +434,16 @@ def _verdict(
         )
     if rival.doubtful(MOST_RUNNER_UP):
         return "ambiguous", f"it may stand elsewhere: {facts}"
+    return _held(fit, stands.centre_off, facts)
+
+
+def _held(fit: Resection, centre_off: float, facts: str) -> tuple[RegistrationStatus, str]:
+    """Return whether what agrees holds pose and lens."""
+    if centre_off > MOST_CENTRE_OFF:
+        return "ambiguous", (
+            f"the lens that would fit has its centre {100 * centre_off:.1f} % of the width aside, "
+            f"as no lens has: calibrate it; {facts}"
+        )
     if _cells(fit) < LEAST_CELLS:
         return "degenerate", f"what is recognised lies in one corner of its pictures: {facts}"
     sigma = np.sqrt(np.diag(fit.covariance))
@@ -432,6 +453,12 @@ def _verdict(
             f"{np.degrees(sigma[:3].max()):.1f} deg only: {facts}"
         )
     return "accepted", facts
+
+
+def _centre_off(lens: Lens) -> float:
+    """Return how far the principal point is from the middle, as a share of the width."""
+    middle = np.array([lens.width - 1, lens.height - 1]) / 2
+    return float(np.linalg.norm(lens.params[2:4] - middle) / lens.width)
 
 
 def _cells(fit: Resection) -> int:
