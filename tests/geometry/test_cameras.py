@@ -75,6 +75,23 @@ def test_a_known_lens_makes_it_surer(
     assert np.trace(known.pose.covariance) < np.trace(fitted.pose.covariance)
 
 
+def test_a_lens_unlike_others_is_not_believed_unless_it_was_measured(
+    box: PaintedBox, landmarks: tuple[LandmarkView, ...]
+) -> None:
+    """A lens bent to fit a wrong pose looks like one whose centre lies aside."""
+    params = CAMERA.params.copy()
+    params[2:4] += (28.0, -16.0)
+    aside = replace(CAMERA, params=params)
+    pictures = [box.picture(aside, POSE, k) for k in range(2)]
+    usual = usual_lens("gopro", CAMERA.width, CAMERA.height)
+    camera = CameraPictures("gopro-1", TIMES[:2], pictures, usual, device="gopro")
+    guessed = locate_camera(camera, landmarks).pose
+    assert guessed.status == "ambiguous", guessed.reason
+    assert "calibrate" in guessed.reason
+    measured = locate_camera(replace(camera, lens=aside, lens_known=True), landmarks).pose
+    assert measured.status == "accepted", measured.reason
+
+
 def test_a_camera_that_is_carried_has_a_pose_at_each_time(
     box: PaintedBox, landmarks: tuple[LandmarkView, ...]
 ) -> None:
