@@ -737,6 +737,9 @@ class SoundTravel:
         does not.
     window_times_ns, residuals_ns
         ``(W,)`` session times of the windows, and what the clock leaves over.
+    losses_ns
+        ``(L, 3)`` where speech says that samples were lost though the clock saw no leap: between
+        which of the camera's own times, and how much. The new clock leaps there.
     """
 
     recording: str
@@ -752,6 +755,7 @@ class SoundTravel:
     position_sigma_m: Float64 = field(default_factory=lambda: np.full(3, np.nan))
     window_times_ns: Int64 = field(default_factory=lambda: np.zeros(0, np.int64))
     residuals_ns: Float64 = field(default_factory=lambda: np.zeros(0))
+    losses_ns: Int64 = field(default_factory=lambda: np.zeros((0, 3), np.int64))
 
 
 RegistrationStatus: TypeAlias = Literal["accepted", "ambiguous", "degenerate", "refused"]

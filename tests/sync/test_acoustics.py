@@ -83,6 +83,7 @@ def test_any_session_is_solved(seed: int, drift: float) -> None:
     found = refine_camera(talks.heard(scene), near_camera(0.05, seed))
     check_holds(scene, found)
     assert worst_ms(scene, found.clock) < 0.4
+    assert not len(found.losses_ns)
 
 
 def test_a_clock_that_wanders_is_followed() -> None:
@@ -114,6 +115,44 @@ def test_a_camera_that_lost_samples_is_refined_on_both_sides() -> None:
     at = np.concatenate([np.linspace(a, b, 9).astype(np.int64) for a, b in ends.tolist()])
     off = found.clock.apply(at) - talks.true_clock(scene, at)
     assert np.abs(off).max() < 400_000
+
+
+@pytest.mark.parametrize("lost_ms", [10, 30, 70])
+@pytest.mark.parametrize("at_s", [24.0, 45.0, 72.0])
+def test_a_loss_that_nothing_else_noticed_is_found(lost_ms: int, at_s: float) -> None:
+    lost_s = 1e-3 * lost_ms
+    scene = Scene(seed=7, seconds=90.0, camera_error=lambda s: np.where(s > at_s, -lost_s, 0.0))
+    speech = own_speech(talks.talkers(scene))
+    sound = talks.camera_sound(scene, scene.talks())
+    unaware = talks.rough_clock(Scene(seed=7, seconds=90.0))
+    found = refine_camera(hear_speech(speech, sound, unaware), near_camera(0.05))
+    assert found.accepted, found.reason
+    assert found.clock is not None
+    assert len(found.clock.maps) == 2
+    after_ns, before_ns, by_ns = found.losses_ns[0].tolist()
+    # Whatever began before is heard to its end.
+    assert after_ns - SECOND <= at_s * SECOND <= before_ns + SECOND / 4
+    assert by_ns == pytest.approx(lost_ms * 1e6, abs=5e5)
+    at = np.linspace(0, 90 * SECOND, 61).astype(np.int64)
+    at = at[(at < after_ns - SECOND) | (at > before_ns + SECOND)]
+    off = found.clock.apply(at) - talks.true_clock(scene, at)
+    assert np.abs(off).max() < 400_000
+
+
+def test_two_losses_are_found() -> None:
+    scene = Scene(
+        seed=8,
+        seconds=120.0,
+        camera_error=lambda s: np.where(s > 35.0, -0.02, 0.0) + np.where(s > 80.0, -0.03, 0.0),
+    )
+    sound = talks.camera_sound(scene, scene.talks())
+    heard = hear_speech(
+        own_speech(talks.talkers(scene)), sound, talks.rough_clock(Scene(seed=8, seconds=120.0))
+    )
+    found = refine_camera(heard, near_camera(0.05))
+    assert found.losses_ns[:, 2] == pytest.approx([20e6, 30e6], abs=5e5)
+    assert found.clock is not None
+    assert len(found.clock.maps) == 3
 
 
 def test_the_clock_of_the_glasses_may_be_off_by_what_is_told() -> None:

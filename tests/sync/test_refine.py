@@ -23,6 +23,7 @@ from synorama.records import (
     Samples,
     SampleTrack,
     SyncResult,
+    leaps_ns,
 )
 from synorama.session.travel_io import read_refined, write_refined
 from synorama.sync import refine
@@ -124,6 +125,33 @@ def test_the_clock_is_refined_and_warnings_fit_it() -> None:
     assert result.sync.clocks["leader"].method == "reference"
 
 
+@pytest.mark.parametrize(("at_s", "enough_after"), [(30.0, True), (54.3, False)])
+def test_a_loss_that_nothing_else_noticed_is_told(
+    monkeypatch: pytest.MonkeyPatch, at_s: float, enough_after: bool
+) -> None:
+    lossy = replace(SCENE, camera_error=lambda s: np.where(s > at_s, -0.04, 0.0))
+    made = made_sounds() | {"camera": talks.camera_sound(lossy, SCENE.talks())}
+    monkeypatch.setattr(refine, "read_sound", lambda recording, name: made[name])
+    said = {"camera": Place(CAMERA_M + 0.03, 0.0025 * np.eye(3))}
+    before = clocks()
+    result = refine_clocks(recordings("g1", "g1"), before, places=said)
+    clock, travel = result.sync.clocks["camera"], result.travels[0]
+    assert any("'camera' lost 40 ms between" in w for w in result.sync.warnings)
+    assert travel.accepted == enough_after
+    if enough_after:
+        assert [round(leap / 1e6) for leap in leaps_ns(clock)] == [40]
+    else:
+        assert clock.maps == before.clocks["camera"].maps
+        assert clock.interval95_ms == pytest.approx(25.0 + 40.0, abs=0.5)
+
+
+def test_a_position_that_speech_contradicts_makes_no_losses() -> None:
+    said = {"camera": Place(CAMERA_M + 3.0, 0.0025 * np.eye(3))}
+    result = refine_clocks(recordings("g1", "g1"), clocks(), places=said)
+    assert not result.travels[0].accepted
+    assert not len(result.travels[0].losses_ns)
+
+
 def test_registration_says_where_the_camera_is_before_the_operator_does() -> None:
     pose = np.eye(4)[np.newaxis].copy()
     pose[0, :3, 3] = CAMERA_M
@@ -192,6 +220,7 @@ def test_what_was_found_survives_its_part(tmp_path: Path) -> None:
     assert travel.reason == result.travels[0].reason
     assert travel.score == result.travels[0].score
     assert np.array_equal(travel.residuals_ns, result.travels[0].residuals_ns)
+    assert travel.losses_ns.shape == (0, 3)
     assert sync.clocks["camera"].basis == result.sync.clocks["camera"].basis
     mine, its = (c.clocks["camera"].maps[0].knots for c in (sync, result.sync))
     assert np.array_equal(mine, its)

@@ -72,7 +72,7 @@ def _inputs(work: Workspace) -> Any:
 
 REFINE_CLOCK = Stage(
     name="refine-clock",
-    version=1,
+    version=2,
     needs=(INGEST.name, SYNC.name, REGISTER.name),
     libraries=("av", "numpy", "scipy", "soxr"),
     inputs=_inputs,

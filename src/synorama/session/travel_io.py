@@ -26,7 +26,7 @@ __all__ = ["PART", "read_refined", "read_travels", "write_refined", "write_trave
 
 PART = "refine-clock"
 PLAIN = ("accepted", "reason", "score", "score_needed", "runner_up", "windows", "position_given")
-TABLES = ("position_m", "position_sigma_m", "window_times_ns", "residuals_ns")
+TABLES = ("position_m", "position_sigma_m", "window_times_ns", "residuals_ns", "losses_ns")
 
 
 def write_refined(
@@ -79,7 +79,7 @@ def read_travels(group: Any, clocks: Mapping[str, RecordingClock]) -> tuple[Soun
 
 def _read_one(name: str, group: Any, clocks: Mapping[str, RecordingClock]) -> SoundTravel:
     facts: dict[str, Any] = {field: attribute(group, field) for field in PLAIN}
-    facts |= {table: read_table(group, table) for table in TABLES}
+    facts |= {table: read_table(group, table) for table in TABLES if table in group}
     facts["accepted"] = bool(facts["accepted"])
     facts["position_given"] = bool(facts["position_given"])
     return SoundTravel(name, clock=clocks[name] if facts["accepted"] else None, **facts)

@@ -7,7 +7,8 @@ and reaches the camera after a way that changes as they walk. All windows of all
 have one answer to where the camera stands and what its clock is.
 
 `synorama.sync.own_voice` finds the windows, `synorama.sync.travel_rows` correlates them,
-`synorama.sync.travel_search` finds where to begin, `synorama.sync.travel_fit` solves.
+`synorama.sync.travel_search` finds where to begin, `synorama.sync.travel_fit` solves,
+`synorama.sync.travel_leaps` tells where samples were lost.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from synorama.sync import pieces
 from synorama.sync.own_voice import Speech, Talker, own_speech
 from synorama.sync.pieces import Pieces
 from synorama.sync.travel_fit import Before, Fit, Model, fit, promising
+from synorama.sync.travel_leaps import Loss, lost
 from synorama.sync.travel_rows import Rows, correlate_speech
 from synorama.sync.travel_search import Start, room_grid, starts
 from synorama.timebase import NS_PER_S, ClockMap
@@ -46,8 +48,8 @@ __all__ = [
 ]
 
 SPEED_OF_SOUND_M_S = 343.0
-LEAST_WINDOWS = 24
-LEAST_STAYS = 4
+LEAST_WINDOWS, LEAST_STAYS = 24, 4
+FEWER_WINDOWS, FEWER_STAYS = 8, 2  # once its place and rate are known from another stretch
 RIVAL = 1.0  # standard errors: a clock that the best leads by less cannot be ruled out
 WIDEST_S = 5e-3  # by how much rivals may differ; an interval that holds them all is of no use
 SAME_CLOCK_S = 5e-4
@@ -170,23 +172,28 @@ def refine_camera(
         Not accepted where speech is too rare, too faint, or fits several clocks: then the old
         clock and its interval stand.
     """
-    rows, rough = heard.rows, heard.rough
     task = _Task(heard.clock, place)
     before = _before(heard, place, speed_m_s)
-    solved: dict[int, _Solved] = {}
-    for k in sorted(range(len(rough)), key=lambda k: _length_ns(rough[k]), reverse=True):
-        found = _solve(_rows_of(rows, rough, k), before)
+    waiting, solved = sorted(heard.rough, key=_length_ns), list[_Solved]()
+    while waiting:
+        rough = waiting.pop()
+        found = _solve(rough, _rows_of(heard, rough), before, is_first=not solved)
         if isinstance(found, str):
-            return task.refused(found, *solved.values())
+            return task.refused(found, solved)
+        off_m = 0.0 if place is None or solved else _elsewhere_m(heard, found.fit)
+        if off_m:  # then what seems to be lost is not
+            return _Task(heard.clock, place).refused(ELSEWHERE.format(off_m=off_m), [found])
+        loss = lost(found.fit)
+        if loss is not None:
+            loss = _on(rough, loss)
+            task = replace(task, losses=(*task.losses, loss))
+            waiting = sorted([*waiting, *_parted(rough, loss)], key=_length_ns)
+            continue
+        solved.append(found)
         if found.doubt:
-            return task.doubted(found.doubt, rough, found)
-        if place is not None and not solved:
-            off_m = _elsewhere_m(heard, found.fit)
-            if off_m:
-                return task.refused(ELSEWHERE.format(off_m=off_m), found)
-        solved[k] = found
+            return task.doubted(found.doubt, solved, complete=not waiting)
         before = _after(before, found.fit)
-    return task.judged(rough, [solved[k] for k in range(len(rough))])
+    return task.judged(sorted(solved, key=lambda s: s.rough.range_ns))
 
 
 # --- before ----------------------------------------------------------------------------------
@@ -242,11 +249,24 @@ def _after(before: Before, found: Fit) -> Before:
     )
 
 
-def _rows_of(rows: Rows, rough: Pieces, number: int) -> Rows:
-    if len(rough) == 1:
-        return rows
-    first, last = (int(t) for t in pieces.apply([rough[number]], np.array(rough[number].range_ns)))
-    return rows.within(first, last)
+def _rows_of(heard: Heard, rough: ClockMap) -> Rows:
+    if heard.rough == (rough,):
+        return heard.rows
+    first, last = (int(t) for t in pieces.apply([rough], np.array(rough.range_ns)))
+    return heard.rows.within(first, last)
+
+
+def _on(rough: ClockMap, loss: Loss) -> Loss:
+    """Return a loss whose times are the camera's."""
+    back = rough.inverse()
+    return replace(loss, after_ns=back.apply(loss.after_ns), before_ns=back.apply(loss.before_ns))
+
+
+def _parted(rough: ClockMap, loss: Loss) -> tuple[ClockMap, ClockMap]:
+    """Return a clock's two sides of a loss; in a pause nothing tells, and its middle is taken."""
+    first, last = rough.range_ns
+    at = (loss.after_ns + loss.before_ns) // 2
+    return replace(rough, valid_ns=(first, at)), replace(rough, valid_ns=(at, last))
 
 
 # --- solving ---------------------------------------------------------------------------------
@@ -254,8 +274,12 @@ def _rows_of(rows: Rows, rough: Pieces, number: int) -> Rows:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Solved:
-    """The best solution, how good the best other clock is over it, and how far rivals are off."""
+    """The best solution for a piece of a rough clock.
 
+    With how good the best other clock is over it, and how far rivals are off.
+    """
+
+    rough: ClockMap
     fit: Fit
     runner_up: float
     rivals_s: float
@@ -278,21 +302,23 @@ class _Solved:
         return ""
 
 
-def _solve(rows: Rows, before: Before) -> _Solved | str:
+def _solve(rough: ClockMap, rows: Rows, before: Before, *, is_first: bool) -> _Solved | str:
     """Solve for one segment; say in words why there is nothing to solve."""
-    if rows.count < LEAST_WINDOWS or rows.stays < LEAST_STAYS:
+    windows, stays = (LEAST_WINDOWS, LEAST_STAYS) if is_first else (FEWER_WINDOWS, FEWER_STAYS)
+    if rows.count < windows or rows.stays < stays:
         return (
             f"it heard only {rows.count} windows of wearers' own speech, from {rows.stays} places; "
-            f"{LEAST_WINDOWS} and {LEAST_STAYS} are needed"
+            f"{windows} and {stays} are needed"
         )
     model = Model.of(rows, _knots(rows.times_s), before)
     search = _search(before)
     fits = _fits(model)
     rivals = [f for f in fits if fits[0].lead(f) < RIVAL]
-    near = [f for f in rivals if _stands_there(f)] or rivals
+    near = [f for f in rivals if _is_at(before, f.place_m)] or rivals
     chosen = _direct(near) if search is KNOWN else fits[0]
     others = [f.score for f in fits if _apart_s(f, chosen) > SAME_CLOCK_S]
     return _Solved(
+        rough,
         chosen,
         max([0.0, *others]) / max(fits[0].score, 1e-9),
         max(_apart_s(f, chosen) for f in rivals),
@@ -303,11 +329,12 @@ def _solve(rows: Rows, before: Before) -> _Solved | str:
 def _elsewhere_m(heard: Heard, found: Fit) -> float:
     """Return how far from where it was said to stand speech puts a camera; 0 where it agrees."""
     before = found.model.before
-    if not _stands_there(found):
+    if not _is_at(before, found.place_m):
         return float(np.linalg.norm(found.place_m - before.place_m))
     anywhere = _before(heard, None, before.speed_m_s)
     free = _fits(Model.of(found.model.rows, found.model.knots_s, anywhere))[0]
-    if free.score < max(UNKNOWN.score_needed, MUCH_BETTER * found.score):
+    better = free.score >= max(UNKNOWN.score_needed, MUCH_BETTER * found.score)
+    if not better or _is_at(before, free.place_m):
         return 0.0
     return float(np.linalg.norm(free.place_m - before.place_m))
 
@@ -335,11 +362,10 @@ def _late_s(found: Fit) -> float:
     return float(found.clock_error_s(found.model.knots_s).mean())
 
 
-def _stands_there(found: Fit) -> bool:
-    """Tell whether the camera stands where it was said to, as closely as that is known."""
-    moved = found.place_m - found.model.before.place_m
-    weighed = moved @ np.linalg.inv(found.model.before.covariance_m2) @ moved
-    return float(weighed) <= MOST_MOVED2
+def _is_at(before: Before, place_m: Float64) -> bool:
+    """Tell whether a place is where the camera was said to stand, as closely as that is known."""
+    moved = place_m - before.place_m
+    return float(moved @ np.linalg.inv(before.covariance_m2) @ moved) <= MOST_MOVED2
 
 
 def _search(before: Before) -> _Search:
@@ -396,12 +422,15 @@ def _knots(times_s: Float64) -> Float64:
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """Which clock, and what was given."""
+    """Which clock, what was given, and what was lost without sync having noticed."""
 
     clock: RecordingClock
     place: Place | None
+    losses: tuple[Loss, ...] = ()
 
-    def refused(self, reason: str, *solved: _Solved) -> SoundTravel:
+    def refused(self, reason: str, solved: Sequence[_Solved]) -> SoundTravel:
+        """Keep the old clock; what seems to be lost counts if any segment is solved for sure."""
+        sure = any(not s.doubt for s in solved)
         worst = min(solved, key=lambda s: s.score, default=None)
         return SoundTravel(
             self.clock.recording,
@@ -411,26 +440,27 @@ class _Task:
             worst.score_needed if worst else 0.0,
             worst.runner_up if worst else 0.0,
             position_given=self.place is not None,
+            losses_ns=(self if sure else replace(self, losses=())).losses_ns,
         )
 
-    def judged(self, rough: Pieces, solved: Sequence[_Solved]) -> SoundTravel:
-        interval_ms = max(_interval_ms(r, s) for r, s in zip(rough, solved, strict=True))
+    def judged(self, solved: Sequence[_Solved]) -> SoundTravel:
+        interval_ms = max(_interval_ms(s) for s in solved)
         if self.place is not None:
-            return self._accepted(rough, solved, interval_ms)
+            return self._accepted(solved, interval_ms)
         if interval_ms > UNKNOWN_MOST_MS:
             reason = (
                 "nobody said where it stood, and from where they spoke the wearers tell its clock "
                 f"to {interval_ms:.1f} ms only"
             )
-            return self.doubted(reason, rough, *solved)
-        return self._accepted(rough, solved, max(interval_ms, UNKNOWN_FLOOR_MS))
+            return self.doubted(reason, solved, complete=True)
+        return self._accepted(solved, max(interval_ms, UNKNOWN_FLOOR_MS))
 
-    def doubted(self, reason: str, rough: Pieces, *solved: _Solved) -> SoundTravel:
+    def doubted(self, reason: str, solved: Sequence[_Solved], *, complete: bool) -> SoundTravel:
         """Give out what holds wherever the camera stood: speech was heard, its way is unknown."""
         heard = min(s.score for s in solved) >= HEARD_SCORE
-        if self.place is not None or not heard or len(solved) < len(rough):
-            return self.refused(reason, *solved)
-        found = self._accepted(rough, solved, TRAVEL_MS)
+        if self.place is not None or not heard or not complete:
+            return self.refused(reason, solved)
+        found = self._accepted(sorted(solved, key=lambda s: s.rough.range_ns), TRAVEL_MS)
         assert found.clock is not None
         basis = f"sound, {found.windows} windows, positions unknown"
         unknown = np.full(3, np.nan)
@@ -442,11 +472,9 @@ class _Task:
             position_sigma_m=unknown,
         )
 
-    def _accepted(
-        self, rough: Pieces, solved: Sequence[_Solved], interval_ms: float
-    ) -> SoundTravel:
+    def _accepted(self, solved: Sequence[_Solved], interval_ms: float) -> SoundTravel:
         windows = sum(s.fit.windows for s in solved)
-        maps = tuple(_corrected(r, s.fit) for r, s in zip(rough, solved, strict=True))
+        maps = pieces.joined([_corrected(s) for s in solved])
         times, left = zip(*(_residuals(s.fit) for s in solved), strict=True)
         known = "known" if self.place is not None else "found by sound"
         last = solved[-1].fit
@@ -473,11 +501,18 @@ class _Task:
             np.sqrt(np.diag(last.place_covariance_m2)),
             np.concatenate(times),
             np.concatenate(left),
+            self.losses_ns,
         )
 
+    @property
+    def losses_ns(self) -> Int64:
+        """As in `SoundTravel`."""
+        rows = sorted((x.after_ns, x.before_ns, x.lost_ns) for x in self.losses)
+        return np.array(rows, np.int64).reshape(-1, 3)
 
-def _interval_ms(rough: ClockMap, solved: _Solved) -> float:
-    ends = _ends_s(rough, solved.fit.model.rows)
+
+def _interval_ms(solved: _Solved) -> float:
+    ends = _ends_s(solved.rough, solved.fit.model.rows)
     sigma_s = SIGMA_FACTOR * float(solved.fit.clock_sigma_s(ends).max())
     return FLOOR_MS + 1e3 * (Z95 * sigma_s + solved.rivals_s)
 
@@ -489,8 +524,9 @@ def _ends_s(rough: ClockMap, rows: Rows) -> Float64:
     return np.asarray((pieces.apply([rough], at) - rows.origin_ns) / NS_PER_S)
 
 
-def _corrected(rough: ClockMap, found: Fit) -> ClockMap:
+def _corrected(solved: _Solved) -> ClockMap:
     """Return the clock without its error: a line, or one that bends at the knots."""
+    rough, found = solved.rough, solved.fit
     rows = found.model.rows
     first, last = rough.range_ns
     bends_ns = rows.origin_ns + np.rint(found.model.knots_s[1:-1] * NS_PER_S).astype(np.int64)

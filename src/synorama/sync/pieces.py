@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     Int64 = NDArray[np.int64]
 
-__all__ = ["Pieces", "apply", "compose", "inverse", "piece_of", "span_ns"]
+__all__ = ["Pieces", "apply", "compose", "inverse", "joined", "piece_of", "span_ns"]
 
 Pieces: TypeAlias = tuple[ClockMap, ...]
 SAME_NS = 2_000_000  # a smaller leap between two pieces is none
@@ -55,7 +55,7 @@ def inverse(pieces: Sequence[ClockMap]) -> Pieces:
 def compose(outer: Sequence[ClockMap], inner: Sequence[ClockMap]) -> Pieces:
     """Return outer after inner: leaps of both, without those that undo each other."""
     found = [piece for m in inner for piece in _through(outer, m)]
-    return _joined(_without_brief(found))
+    return joined(_without_brief(found))
 
 
 def _through(outer: Sequence[ClockMap], inner: ClockMap) -> list[ClockMap]:
@@ -78,8 +78,9 @@ def _without_brief(pieces: list[ClockMap]) -> list[ClockMap]:
     return long or pieces
 
 
-def _joined(pieces: list[ClockMap]) -> Pieces:
-    out = pieces[:1]
+def joined(pieces: Sequence[ClockMap]) -> Pieces:
+    """Return the pieces, those as one between which nothing leaps."""
+    out = list(pieces[:1])
     for piece in pieces[1:]:
         at = np.array([piece.range_ns[0]], np.int64)
         leap = int(apply([piece], at)[0] - apply(out[-1:], at)[0])

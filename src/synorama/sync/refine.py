@@ -36,6 +36,7 @@ from synorama.sync.acoustics import (
 )
 from synorama.sync.pieces import Pieces
 from synorama.sync.solve import read_sound, unknown_positions_words
+from synorama.timebase import NS_PER_S
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -108,7 +109,8 @@ def refine_clocks(
         progress(k, len(cameras))
         travels.append(_refine(camera, sync.clocks[camera.id], speech, geometry, places or {}))
     progress(len(cameras), len(cameras))
-    return Refined(_with(sync, travels), tuple(travels))
+    starts_ns = {camera.id: camera.first_ns or 0 for camera in cameras}
+    return Refined(_with(sync, travels, starts_ns), tuple(travels))
 
 
 def _by_sound(recording: Recording, sync: SyncResult) -> bool:
@@ -139,9 +141,9 @@ def _refine(
 
 def _is_better(found: SoundTravel, before: RecordingClock) -> bool:
     """Tell whether the new interval is the narrower one; a refused clock has none."""
-    if found.clock is None or found.clock.interval95_ms is None:
+    if found.clock is None or found.clock.interval95_ms is None or before.interval95_ms is None:
         return True
-    return before.interval95_ms is None or found.clock.interval95_ms < before.interval95_ms
+    return found.clock.interval95_ms < before.interval95_ms + _lost_ms(found)
 
 
 def _place(pose: CameraPose | None, said: Place | None) -> Place | str | None:
@@ -155,15 +157,47 @@ def _place(pose: CameraPose | None, said: Place | None) -> Place | str | None:
     return Place(spots.mean(axis=0), np.asarray(covariance[3:, 3:]))
 
 
-def _with(sync: SyncResult, travels: Sequence[SoundTravel]) -> SyncResult:
+def _with(
+    sync: SyncResult, travels: Sequence[SoundTravel], starts_ns: Mapping[str, int]
+) -> SyncResult:
     """Return the clocks with the refined ones in their places, and warnings that fit them."""
-    refined = {t.recording: t.clock for t in travels if t.clock is not None}
-    heard = [name for name, clock in sync.clocks.items() if clock.method == "sound"]
+    new = {t.recording: t.clock or _doubtful(sync.clocks[t.recording], t) for t in travels}
+    result = replace(sync, clocks={**sync.clocks, **new})
     located = {t.recording for t in travels if t.position_given or np.isfinite(t.position_m).all()}
+    heard = [name for name, clock in sync.clocks.items() if clock.method == "sound"]
+    refined = {t.recording for t in travels if t.clock is not None}
     left = [name for name in heard if name not in refined or name not in located]
-    old, new = unknown_positions_words(heard), unknown_positions_words(left)
-    warnings = (new if w == old else w for w in sync.warnings if w != old or left)
-    return replace(sync, clocks={**sync.clocks, **refined}, warnings=tuple(warnings))
+    old, said = unknown_positions_words(heard), unknown_positions_words(left)
+    warnings = [said if w == old else w for w in sync.warnings if w != old or left]
+    warnings += [_lost_words(t, starts_ns[t.recording]) for t in travels if len(t.losses_ns)]
+    return replace(result, warnings=tuple(warnings))
+
+
+def _doubtful(clock: RecordingClock, travel: SoundTravel) -> RecordingClock:
+    """Return a clock that stays as it is, its interval wider by what it did not notice."""
+    if clock.interval95_ms is None:
+        return clock
+    return replace(clock, interval95_ms=clock.interval95_ms + _lost_ms(travel))
+
+
+def _lost_ms(travel: SoundTravel) -> float:
+    return float(travel.losses_ns[:, 2].sum()) / 1e6
+
+
+def _lost_words(travel: SoundTravel, start_ns: int) -> str:
+    """Tell the operator what speech says of samples that nothing else had missed."""
+    each = ", ".join(
+        f"{by / 1e6:.0f} ms between {(after - start_ns) / NS_PER_S:.1f} and "
+        f"{(before - start_ns) / NS_PER_S:.1f} s of it"
+        for after, before, by in travel.losses_ns.tolist()
+    )
+    lost = f"the wearers' speech says that the sound of '{travel.recording}' lost {each}"
+    if travel.clock is None:
+        return f"{lost}: its clock may be off by as much, which is in its interval"
+    return (
+        f"{lost}: its clock follows it. Whether its pictures lost as much is in the interval of "
+        "its views: compare picture and sound at a clap near the end"
+    )
 
 
 # --- wearers ---------------------------------------------------------------------------------
