@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 __all__ = ["Loss", "lost"]
 
 LEAST_S, MOST_S = 6e-3, 0.085  # what is nearer may be an echo's; curves reach no farther
-# How much clearer all windows of a side must be: about what eight gain that come to stand fully out.
-# Of 396 solutions without a loss the best gained 25, of 198 with one of 30 ms 19 in 20 over 85.
+# How much clearer all windows of a side must be, what six gain that come to stand fully out. Of 396
+# solutions without a loss the best gained 25; of 198 with one of 30 ms 19 in 20 more than 100.
 LEAST_GAIN = 35.0
 
 
