@@ -1,6 +1,6 @@
 """Words of real speech beside the recogniser's own library, word times, cost, and a kill.
 
-    python -m bench.speech [words] [peers] [starts] [thresholds] [cost] [--more FOLDER]
+    python -m bench.speech [words] [peers] [starts] [thresholds] [cost] [install] [--more FOLDER]
 
 Needs the extras ``test-speech`` and ``dev`` and real speech, see `bench.spoken`; FOLDER holds more
 of it, sounds with their English text beside them. Each part prints a table and writes
@@ -12,11 +12,13 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,7 @@ from tests.speech import models
 from tests.speech.talk import talk
 
 from bench import whispercpp
+from bench.accept import wilson
 from bench.acceptance.speech import (
     CROSSTALK_DB,
     fixed_threshold_wrong,
@@ -43,8 +46,10 @@ from synorama.speech.language import full_scale
 from synorama.speech.sound import SPEECH_HZ
 
 MODULE = "bench.speech"
+ONE_VOICE, ALL = "one voice at a time", "all of these"
 NOISES_DB = (10.0, 5.0, 0.0)
 LONG_S = 1800.0
+ROOT = Path(__file__).resolve().parents[1]
 
 
 def main() -> int:
@@ -66,7 +71,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--case")
     parser.add_argument("--more", type=Path, help="a folder of sounds with their text beside them")
     parser.add_argument(
-        "rest", nargs="*", metavar="part", help="words, peers, starts, thresholds, cost"
+        "rest", nargs="*", metavar="part", help="words, peers, starts, thresholds, cost, install"
     )
     return parser.parse_args()
 
@@ -96,10 +101,14 @@ def _ours(model: FasterWhisper, said: Said) -> str:
     return " ".join(w.text for w in made.words)
 
 
-def _library(model: FasterWhisper, said: Said) -> str:
-    sound = full_scale(said.samples)
-    segments, _ = model._model.transcribe(sound, language=said.language, beam_size=5)
+def _library(model: FasterWhisper, said: Said, *, voice_only: bool = False) -> str:
+    segments, _ = model._model.transcribe(
+        full_scale(said.samples), language=said.language, beam_size=5, vad_filter=voice_only
+    )
     return " ".join(s.text for s in segments)
+
+
+WAYS: tuple[Way, ...] = (_ours, _library, partial(_library, voice_only=True))
 
 
 def _errors(model: FasterWhisper, way: Way, speech: Sequence[Said]) -> dict[str, _Errors]:
@@ -123,18 +132,19 @@ def _words(report: Report, arguments: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as made:
         base = FasterWhisper(str(models.find("base", Path(made))), offline=True, threads=1)
         for name, model, limit in (("tiny.en", tiny(), 8.0), ("base", base, 6.0)):
-            ours = _clean(report, rows, name, model, limit, speech)
+            ours = _by_kinds(report, rows, name, model, limit, speech)
             for said in speech:
                 e = ours.get(said.name)
                 wrong[said.name].append(f"{e.wrong} of {e.count}" if e else "")
     _noisy(report, rows, _one_voice())
-    head = ["", "s", "words", "Synorama WER", "faster-whisper WER", "CPU s/s", "its CPU s/s"]
-    report.note("Beside plain faster-whisper: same model, sounds and normaliser", head, rows)
+    head = ["", "s", "words", "Synorama WER", "faster-whisper WER", "with its VAD", "CPU s/s each"]
+    title = "Beside faster-whisper: same model, sounds and normaliser; wrong words; 95 % bounds"
+    report.note(title, head, rows)
     head = ["sound", "s", "its text is from", "tiny.en, wrong words", "base, wrong words"]
     report.note("Each sound", head, list(wrong.values()))
 
 
-def _clean(
+def _by_kinds(
     report: Report,
     rows: list[list[str]],
     name: str,
@@ -144,34 +154,33 @@ def _clean(
 ) -> dict[str, _Errors]:
     """Measure one model on all that it understands, and judge it by one voice at a time."""
     known = [s for s in speech if s.language == "en" or not name.endswith(".en")]
-    ours, theirs = _errors(model, _ours, known), _errors(model, _library, known)
+    each = [_errors(model, way, known) for way in WAYS]
+    english = [s for s in known if s.language == "en"]
     groups = {
-        f"{name}, one voice at a time": [
-            s for s in known if (s.kind, s.language) == ("clean", "en")
-        ],
-        f"{name}, German": [s for s in known if s.language == "de"],
-        f"{name}, meetings": [s for s in known if s.kind == "meeting"],
-        f"{name}, all of these": [s for s in known if s.kind != "elsewhere"],
-        f"{name}, from other folders": [s for s in known if s.kind == "elsewhere"],
+        "read aloud": [s for s in english if s.kind == "clean"],
+        "free talk": [s for s in english if s.kind == "talk"],
+        ONE_VOICE: [s for s in english if s.kind in ("clean", "talk")],
+        "German": [s for s in known if s.language == "de"],
+        "meetings": [s for s in known if s.kind == "meeting"],
+        ALL: [s for s in known if s.kind != "elsewhere"],
+        "from other folders": [s for s in known if s.kind == "elsewhere"],
     }
-    for what, group in groups.items():
-        if group:
-            rows.append(_row(what, group, ours, theirs))
-    for what in (f"{name}, one voice at a time", f"{name}, all of these"):
-        total = _total(ours, groups[what])
+    rows += [_row(f"{name}, {what}", group, each) for what, group in groups.items() if group]
+    for what in (ONE_VOICE, ALL):
+        total = _total(each[0], groups[what])
         seconds = sum(s.seconds for s in groups[what])
-        told = f"WER of {what}: {seconds:.0f} s, {total.count} words"
+        told = f"WER of {name}, {what}: {seconds:.0f} s, {total.count} words"
         report.bar(told, total.percent, limit, "%", ".1f")
-    return ours
+    return each[0]
 
 
 def _noisy(report: Report, rows: list[list[str]], speech: Sequence[Said]) -> None:
     loud = [noisy(s, NOISES_DB[k % len(NOISES_DB)], k) for k, s in enumerate(speech)]
-    ours, theirs = _errors(tiny(), _ours, loud), _errors(tiny(), _library, loud)
-    rows.append(_row("tiny.en, reverberation, fan, clatter", loud, ours, theirs))
-    total = _total(ours, loud)
-    what = f"WER of tiny.en over the library's, {total.count} words at 0, 5 or 10 dB"
-    report.bar(what, total.percent - _total(theirs, loud).percent, 0.0, "points", ".1f")
+    each = [_errors(tiny(), way, loud) for way in WAYS]
+    rows.append(_row("tiny.en, reverberation, fan, clatter", loud, each))
+    ours, theirs = (_total(e, loud) for e in each[:2])
+    what = f"WER of tiny.en over the library's, {ours.count} words at 0, 5 or 10 dB"
+    report.bar(what, ours.percent - theirs.percent, 0.0, "points", ".1f")
 
 
 def _total(errors: dict[str, _Errors], group: Sequence[Said]) -> _Errors:
@@ -181,23 +190,25 @@ def _total(errors: dict[str, _Errors], group: Sequence[Said]) -> _Errors:
     )
 
 
-def _row(
-    what: str, group: Sequence[Said], ours: dict[str, _Errors], theirs: dict[str, _Errors]
-) -> list[str]:
+def _row(what: str, group: Sequence[Said], each: Sequence[dict[str, _Errors]]) -> list[str]:
     seconds = sum(s.seconds for s in group)
-    both = [_total(e, group) for e in (ours, theirs)]
-    errors = [f"{e.percent:.1f} % ({e.wrong})" for e in both]
-    costs = [f"{e.cost_s / seconds:.3f}" for e in both]
-    row = [what, f"{seconds:.0f}", str(both[0].count), *errors, *costs]
+    totals = [_total(errors, group) for errors in each]
+    costs = " / ".join(f"{t.cost_s / seconds:.3f}" for t in totals)
+    row = [what, f"{seconds:.0f}", str(totals[0].count), *map(_percent, totals), costs]
     print(row, flush=True)
     return row
+
+
+def _percent(e: _Errors) -> str:
+    low, high = (100 * bound for bound in wilson(min(e.wrong, e.count), e.count))
+    return f"{e.percent:.1f} % ({e.wrong}; {low:.1f} to {high:.1f})"
 
 
 # --- peers ------------------------------------------------------------------------------------
 
 
 def _one_voice() -> list[Said]:
-    return [s for s in real_speech() if (s.kind, s.language) == ("clean", "en")]
+    return [s for s in real_speech() if s.kind in ("clean", "talk") and s.language == "en"]
 
 
 def _peers(report: Report, _: argparse.Namespace) -> None:
@@ -338,6 +349,28 @@ def _transcribed_long(folder: str, store: str | None, last: int | None = None) -
     return {"windows": counted.windows, "digest": blake3.blake3(text.encode()).hexdigest()}
 
 
+# --- a fresh install --------------------------------------------------------------------------
+
+
+def _install(report: Report, _: argparse.Namespace) -> None:
+    """Install into a new environment without pip's cache; its tests then have no network."""
+    with tempfile.TemporaryDirectory() as folder:
+        python, began = Path(folder) / "venv" / "bin" / "python", time.monotonic()
+        _run(sys.executable, "-m", "venv", python.parents[1])
+        _run(python, "-m", "pip", "install", "-q", "--no-cache-dir", f"{ROOT}[test-speech]")
+        minutes = (time.monotonic() - began) / 60
+        report.bar("fresh install with test models, no cache, by the clock", minutes, 10.0, "min")
+        told = _run("unshare", "-n", python, "-m", "pytest", "-q", "tests/speech")
+        report.note("Its tests of speech without a network", ["pytest"], [[told.splitlines()[-1]]])
+
+
+def _run(*command: object) -> str:
+    done = subprocess.run(
+        [str(c) for c in command], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True
+    )
+    return done.stdout
+
+
 CASES: dict[str, Any] = {
     "recognize": _recognized,
     "make": _make,
@@ -352,6 +385,7 @@ PARTS = {
     "starts": _starts,
     "thresholds": _thresholds,
     "cost": _cost,
+    "install": _install,
 }
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
 """Real speech whose text is known, and how far a recognised text is from it.
 
 ``spoken.tsv`` names the sounds, in ``../shared/data/4_audio``, what people said in them, and where
-that text is from; none is from a recogniser. ``clean``: one voice at a time, near the microphone;
-``meeting``: several, often at once, far away; ``elsewhere``: one voice, in another folder. A word
-that was broken off ends in a hyphen and does not count, as is usual in evaluations of speech.
+that text is from; none is from a recogniser. ``clean``: read aloud or prepared, near the
+microphone; ``talk``: spoken freely, one voice at a time; ``meeting``: several, often at once, far
+away; ``elsewhere``: one voice, in another folder. A word that was broken off ends in a hyphen and
+does not count, as is usual in evaluations of speech.
 """
 
 from __future__ import annotations
