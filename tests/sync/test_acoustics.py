@@ -117,8 +117,7 @@ def test_a_camera_that_lost_samples_is_refined_on_both_sides() -> None:
     assert np.abs(off).max() < 400_000
 
 
-@pytest.mark.parametrize("lost_ms", [10, 30, 70])
-@pytest.mark.parametrize("at_s", [24.0, 45.0, 72.0])
+@pytest.mark.parametrize(("lost_ms", "at_s"), [(10, 24.0), (30, 45.0), (70, 72.0)])
 def test_a_loss_that_nothing_else_noticed_is_found(lost_ms: int, at_s: float) -> None:
     lost_s = 1e-3 * lost_ms
     scene = Scene(seed=7, seconds=90.0, camera_error=lambda s: np.where(s > at_s, -lost_s, 0.0))
