@@ -28,6 +28,7 @@ SAID = (
     "and so my fellow americans ask not what your country can do for you "
     "ask what you can do for your country"
 )
+WORKER = whisperx.WORKER
 FAKE = """
 import json, sys
 print("libraries are chatty", file=sys.stderr)
@@ -108,6 +109,24 @@ def test_a_model_that_whisperx_cannot_load_is_named(fake: str, tmp_path: Path) -
         load_recognizer(BackendChoice("whisperx", str(damaged), offline=True))
 
 
+def test_the_worker_takes_whisperx_and_not_the_file_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny_model: Path
+) -> None:
+    (tmp_path / "whisperx-7.dist-info").mkdir()
+    (tmp_path / "whisperx-7.dist-info" / "METADATA").write_text("Name: whisperx\nVersion: 7\n")
+    (tmp_path / "whisperx").mkdir()
+    (tmp_path / "whisperx" / "__init__.py").write_text(
+        "from types import SimpleNamespace as N\n"
+        "load_model = lambda *_, **__: N(model=N(model=N(is_multilingual=True)))\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv(whisperx.PYTHON_ENVIRONMENT, sys.executable)
+    backend = whisperx.WhisperX(str(tiny_model))
+    assert backend.facts["version"] == "7"
+    backend.check_language("de")
+    backend.close()
+
+
 def test_without_whisperx_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(whisperx.PYTHON_ENVIRONMENT, "/nowhere/python")
     with pytest.raises(MissingDependencyError, match="not installed"):
@@ -139,6 +158,23 @@ def test_the_real_whisperx_transcribes_offline(real: Recognizer, shared_data: Pa
     said = " ".join(w.text.strip(".,").lower() for w in transcript.words)
     assert said == SAID
     assert transcript.backend == "whisperx"
+
+
+def test_the_real_worker_needs_no_stub_and_downloads_nothing(
+    real: Recognizer, tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the weights of an aligner, words are laid out, and pocketsphinx times them."""
+    assert real.name == "whisperx"
+    monkeypatch.setattr(whisperx, "WORKER", WORKER)
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
+    backend = whisperx.WhisperX(str(tiny_model), offline=True, threads=1)
+    assert not backend.can_align("en")
+    said = resample_poly(load_voice("anna").samples(load_voice("anna").utterances[0]), 1, 3)
+    sound = from_samples("anna", np.concatenate([np.zeros(8000), said, np.zeros(8000)]))
+    words = transcribe([sound], backend, Asked(language="en")).words
+    assert {w.timing_source for w in words} == {"pocketsphinx"}
+    assert not any(tmp_path.rglob("*.pt*"))
+    backend.close()
 
 
 def test_the_real_whisperx_understands_the_lab(real: Recognizer) -> None:

@@ -11,6 +11,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 STATE: dict[str, Any] = {}
@@ -37,7 +38,7 @@ def load(
 ) -> dict[str, Any]:
     """Load the recogniser; the bundled voice detector needs no download."""
     if offline:
-        os.environ["HF_HUB_OFFLINE"] = "1"
+        _forbid_downloads()
     import whisperx
 
     STATE["align_model"], STATE["device"], STATE["offline"] = align_model, device, offline
@@ -50,6 +51,17 @@ def load(
         language="en" if model.rstrip("/").endswith(".en") else None,
     )
     return {"version": _version(), "multilingual": STATE["model"].model.model.is_multilingual}
+
+
+def _forbid_downloads() -> None:
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    import torch.hub
+
+    torch.hub.download_url_to_file = _refused  # torchaudio has no switch of its own
+
+
+def _refused(url: str, *_: Any, **__: Any) -> None:
+    raise RuntimeError(f"downloads are off, and {url} is not here")
 
 
 def _version() -> str:
@@ -136,5 +148,13 @@ VERBS: dict[str, Callable[..., Any]] = {
     "recognize": recognize,
 }
 
+
+def _leave_own_folder() -> None:
+    """Look for modules nowhere near this file: the whisperx.py beside it is not WhisperX."""
+    here = Path(__file__).resolve().parent
+    sys.path[:] = [entry for entry in sys.path if Path(entry).resolve() != here]
+
+
 if __name__ == "__main__":
+    _leave_own_folder()
     sys.exit(main())
