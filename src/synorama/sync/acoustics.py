@@ -25,7 +25,7 @@ from synorama.sync import pieces
 from synorama.sync.own_voice import Speech, Talker, own_speech
 from synorama.sync.pieces import Pieces
 from synorama.sync.travel_fit import Before, Fit, Model, fit, promising
-from synorama.sync.travel_leaps import Loss, lost
+from synorama.sync.travel_leaps import Loss, lost, meeting
 from synorama.sync.travel_rows import Rows, correlate_speech
 from synorama.sync.travel_search import Start, room_grid, starts
 from synorama.timebase import NS_PER_S, ClockMap
@@ -172,7 +172,7 @@ def refine_camera(
         Not accepted where speech is too rare, too faint, or fits several clocks: then the old
         clock and its interval stand.
     """
-    task = _Task(heard.clock, place)
+    task = _Task(heard, place)
     before = _before(heard, place, speed_m_s)
     waiting, solved = sorted(heard.rough, key=_length_ns), list[_Solved]()
     while waiting:
@@ -182,7 +182,7 @@ def refine_camera(
             return task.refused(found, solved)
         off_m = 0.0 if place is None or solved else _elsewhere_m(heard, found.fit)
         if off_m:  # then what seems to be lost is not
-            return _Task(heard.clock, place).refused(ELSEWHERE.format(off_m=off_m), [found])
+            return _Task(heard, place).refused(ELSEWHERE.format(off_m=off_m), [found])
         loss = lost(found.fit)
         if loss is not None:
             loss = _on(rough, loss)
@@ -193,7 +193,7 @@ def refine_camera(
         if found.doubt:
             return task.doubted(found.doubt, solved, complete=not waiting)
         before = _after(before, found.fit)
-    return task.judged(sorted(solved, key=lambda s: s.rough.range_ns))
+    return task.judged(solved)
 
 
 # --- before ----------------------------------------------------------------------------------
@@ -263,9 +263,9 @@ def _on(rough: ClockMap, loss: Loss) -> Loss:
 
 
 def _parted(rough: ClockMap, loss: Loss) -> tuple[ClockMap, ClockMap]:
-    """Return a clock's two sides of a loss; in a pause nothing tells, and its middle is taken."""
+    """Return a clock's two sides of a loss."""
     first, last = rough.range_ns
-    at = (loss.after_ns + loss.before_ns) // 2
+    at = loss.middle_ns
     return replace(rough, valid_ns=(first, at)), replace(rough, valid_ns=(at, last))
 
 
@@ -422,9 +422,9 @@ def _knots(times_s: Float64) -> Float64:
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """Which clock, what was given, and what was lost without sync having noticed."""
+    """What was heard and given, and what seems to be lost without sync having noticed."""
 
-    clock: RecordingClock
+    heard: Heard
     place: Place | None
     losses: tuple[Loss, ...] = ()
 
@@ -433,14 +433,14 @@ class _Task:
         sure = any(not s.doubt for s in solved)
         worst = min(solved, key=lambda s: s.score, default=None)
         return SoundTravel(
-            self.clock.recording,
+            self.heard.clock.recording,
             False,
             reason,
             worst.score if worst else 0.0,
             worst.score_needed if worst else 0.0,
             worst.runner_up if worst else 0.0,
             position_given=self.place is not None,
-            losses_ns=(self if sure else replace(self, losses=())).losses_ns,
+            losses_ns=_table(self.losses if sure else ()),
         )
 
     def judged(self, solved: Sequence[_Solved]) -> SoundTravel:
@@ -460,7 +460,7 @@ class _Task:
         heard = min(s.score for s in solved) >= HEARD_SCORE
         if self.place is not None or not heard or not complete:
             return self.refused(reason, solved)
-        found = self._accepted(sorted(solved, key=lambda s: s.rough.range_ns), TRAVEL_MS)
+        found = self._accepted(solved, TRAVEL_MS)
         assert found.clock is not None
         basis = f"sound, {found.windows} windows, positions unknown"
         unknown = np.full(3, np.nan)
@@ -473,22 +473,23 @@ class _Task:
         )
 
     def _accepted(self, solved: Sequence[_Solved], interval_ms: float) -> SoundTravel:
+        solved, losses = _met(self.heard.rows, solved, self.losses)
         windows = sum(s.fit.windows for s in solved)
         maps = pieces.joined([_corrected(s) for s in solved])
         times, left = zip(*(_residuals(s.fit) for s in solved), strict=True)
         known = "known" if self.place is not None else "found by sound"
         last = solved[-1].fit
         refined = RecordingClock(
-            self.clock.recording,
+            self.heard.clock.recording,
             maps,
             "sound",
             interval_ms,
-            self.clock.p_match,
+            self.heard.clock.p_match,
             max(m.residual_rms_ns for m in maps),
             f"sound, {windows} windows, positions {known}",
         )
         return SoundTravel(
-            self.clock.recording,
+            self.heard.clock.recording,
             True,
             "accepted",
             min(s.score for s in solved),
@@ -501,14 +502,48 @@ class _Task:
             np.sqrt(np.diag(last.place_covariance_m2)),
             np.concatenate(times),
             np.concatenate(left),
-            self.losses_ns,
+            _table(losses),
         )
 
-    @property
-    def losses_ns(self) -> Int64:
-        """As in `SoundTravel`."""
-        rows = sorted((x.after_ns, x.before_ns, x.lost_ns) for x in self.losses)
-        return np.array(rows, np.int64).reshape(-1, 3)
+
+def _met(
+    rows: Rows, solved: Sequence[_Solved], losses: Sequence[Loss]
+) -> tuple[list[_Solved], list[Loss]]:
+    """Let segments end where their own clocks meet, and tell what was lost there.
+
+    A loss is found beside one clock, which need not be that of either side.
+    """
+    first, *others = sorted(solved, key=lambda s: s.rough.range_ns)
+    out, told = [first], list[Loss]()
+    for after in others:
+        before = out[-1]
+        begins_ns = after.rough.range_ns[0]
+        if any(loss.middle_ns == begins_ns for loss in losses):
+            spans = [pieces.apply([s.rough], np.array(s.rough.range_ns)) for s in (before, after)]
+            both = rows.within(int(spans[0][0]), int(spans[1][1]))
+            loss = _on(after.rough, Loss(*meeting(both, before.fit, after.fit), 0))
+            out[-1], after = _ending(before, loss.middle_ns), _beginning(after, loss.middle_ns)
+            at = np.array([loss.middle_ns], np.int64)
+            there = [int(pieces.apply([_corrected(s)], at)[0]) for s in (out[-1], after)]
+            told.append(replace(loss, lost_ns=there[1] - there[0]))
+        out.append(after)
+    return out, [loss for loss in told if abs(loss.lost_ns) >= pieces.SAME_NS]
+
+
+def _ending(solved: _Solved, at_ns: int) -> _Solved:
+    span = (solved.rough.range_ns[0], at_ns)
+    return replace(solved, rough=replace(solved.rough, valid_ns=span))
+
+
+def _beginning(solved: _Solved, at_ns: int) -> _Solved:
+    span = (at_ns, solved.rough.range_ns[1])
+    return replace(solved, rough=replace(solved.rough, valid_ns=span))
+
+
+def _table(losses: Sequence[Loss]) -> Int64:
+    """Return losses as `SoundTravel` has them."""
+    rows = sorted((loss.after_ns, loss.before_ns, loss.lost_ns) for loss in losses)
+    return np.array(rows, np.int64).reshape(-1, 3)
 
 
 def _interval_ms(solved: _Solved) -> float:

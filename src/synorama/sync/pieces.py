@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     Int64 = NDArray[np.int64]
 
-__all__ = ["Pieces", "apply", "compose", "inverse", "joined", "piece_of", "span_ns"]
+__all__ = ["SAME_NS", "Pieces", "apply", "compose", "inverse", "joined", "piece_of", "span_ns"]
 
 Pieces: TypeAlias = tuple[ClockMap, ...]
 SAME_NS = 2_000_000  # a smaller leap between two pieces is none

@@ -193,6 +193,12 @@ class Fit:
         """How many windows are heard when they are expected."""
         return int(np.isfinite(self.residuals_s).sum())
 
+    def clarity_of(self, rows: Rows) -> Float64:
+        """Return how clearly other windows are heard when this solution expects them."""
+        model = Model.of(rows, self.model.knots_s, self.model.before)
+        height = rows.highest(model.expected_s(self.x), -EXACT_S, EXACT_S)
+        return _clarity(model, self.x, height)
+
     def lead(self, other: Fit) -> float:
         """Return by how many standard errors it is the better one; each stay is one witness."""
         better = np.bincount(self.model.rows.stay, self.clarity - other.clarity)

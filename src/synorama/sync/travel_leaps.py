@@ -32,12 +32,13 @@ if TYPE_CHECKING:
 
     Float32 = NDArray[np.float32]
 
-__all__ = ["Loss", "lost"]
+__all__ = ["Loss", "lost", "meeting"]
 
 LEAST_S, MOST_S = 6e-3, 0.085  # what is nearer may be an echo's; curves reach no farther
 # How much clearer all windows of a side must be, what six gain that come to stand fully out. Of 396
 # solutions without a loss the best gained 25; of 198 with one of 30 ms 19 in 20 more than 100.
 LEAST_GAIN = 35.0
+UNTOLD = CLEAR - STANDS_OUT  # what one window gains that stands fully out tells no moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,11 @@ class Loss:
     after_ns: int
     before_ns: int
     lost_ns: int
+
+    @property
+    def middle_ns(self) -> int:
+        """When it is taken to have been: in a pause nothing tells."""
+        return (self.after_ns + self.before_ns) // 2
 
 
 def lost(found: Fit) -> Loss | None:
@@ -70,6 +76,29 @@ def lost(found: Fit) -> Loss | None:
     seconds = (*rows.times_s[order][at : at + 2], abs(shifts_s[k]))
     after, before, by = (round(float(s) * NS_PER_S) for s in seconds)
     return Loss(rows.origin_ns + after, rows.origin_ns + before, by)
+
+
+def meeting(rows: Rows, before: Fit, after: Fit) -> tuple[int, int]:
+    """Return where one clock gives way to another.
+
+    Parameters
+    ----------
+    rows
+        All windows of two stretches, one after the other.
+    before, after
+        Their solutions.
+
+    Returns
+    -------
+    The session times [ns] of the last window that is surely the one's, and the first of the other.
+    """
+    order = np.argsort(rows.times_s, kind="stable")
+    fits_before, fits_after = (np.cumsum(f.clarity_of(rows)[order]) for f in (before, after))
+    told = (fits_before - fits_after)[:-1]
+    near = np.flatnonzero(told >= told.max() - UNTOLD)
+    ends = rows.times_s[order][[near[0], near[-1] + 1]]
+    first, last = (rows.origin_ns + round(float(s) * NS_PER_S) for s in ends)
+    return first, last
 
 
 def _clearer(found: Fit, reach: int) -> Float32:
