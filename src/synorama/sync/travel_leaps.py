@@ -38,6 +38,7 @@ LEAST_S, MOST_S = 6e-3, 0.085  # what is nearer may be an echo's; curves reach n
 # How much clearer all windows of a side must be, what six gain that come to stand fully out. Of 396
 # solutions without a loss the best gained 25; of 198 with one of 30 ms 19 in 20 more than 100.
 LEAST_GAIN = 35.0
+STILL_HEARD = 0.25  # of the gain: where more is heard when it is expected, nothing was lost
 UNTOLD = CLEAR - STANDS_OUT  # what one window gains that stands fully out tells no moment
 
 
@@ -71,7 +72,9 @@ def lost(found: Fit) -> Loss | None:
     gain = np.where(shifts_s >= LEAST_S, upto, 0.0)
     gain += np.where(shifts_s <= -LEAST_S, upto[-1] - upto, 0.0)
     at, k = np.unravel_index(int(np.argmax(gain[:-1])), gain[:-1].shape)
-    if gain[at, k] < LEAST_GAIN:
+    expected = np.cumsum(found.clarity[order])
+    still = expected[at] if shifts_s[k] > 0 else expected[-1] - expected[at]
+    if gain[at, k] < LEAST_GAIN or still > STILL_HEARD * gain[at, k]:
         return None
     seconds = (*rows.times_s[order][at : at + 2], abs(shifts_s[k]))
     after, before, by = (round(float(s) * NS_PER_S) for s in seconds)
