@@ -103,6 +103,17 @@ def test_small_drop(reference: MonoSound, there: NDArray[np.float64]) -> None:
     assert abs(by_ns - 85_000_000) < 100_000
 
 
+@pytest.mark.parametrize(("offset_s", "by_s"), [(30.0, -25.0), (10.0, 20.0)])
+def test_a_leap_of_many_seconds_may_be_a_song(
+    reference: MonoSound, there: NDArray[np.float64], offset_s: float, by_s: float
+) -> None:
+    clock = dropped(affine(offset_s), 40.0, by_s)
+    evidence = align(reference, heard(there, clock, 75, snr_db=10, seed=5))
+    assert evidence.accepted
+    assert evidence.ambiguous
+    assert f"leaps by {by_s:.0f} s" in evidence.reason
+
+
 def test_several_drops() -> None:
     """Small ones, a large one, and a last stretch of less than a minute."""
     talk = speech(240, 9)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -50,6 +51,11 @@ ONLY_NOTES = (
 LEAST_LIKENESS = 3.2
 PLAYED_WORDS = (
     "what they share may have been played in both (a song, a broadcast), or noise hides it"
+)
+LONG_LEAP_S = 3.0
+LEAPS_WORDS = (
+    "the clock leaps by {leap_s:.0f} s: a recorder paused or lost so long, or what they share "
+    "repeats (a song)"
 )
 UNLIKELY = (
     "what they share may as well be repeated, or played in both, as heard at one time "
@@ -256,9 +262,9 @@ def _judge_fits(
         return _refused(reference, other, _unlikely(belongs), found, runner_up, ambiguous=True)
     maps = tuple(_clock(reference, other, f) for f in fits)
     times = np.concatenate([f.times_s for f in fits])
-    # A song has no leaps.
-    played = len(fits) == 1 and evidence.likeness < LEAST_LIKENESS
-    doubts = [*_doubts(fits), *pauses, *([PLAYED_WORDS] if played else [])]
+    played = [PLAYED_WORDS] if len(fits) == 1 and evidence.likeness < LEAST_LIKENESS else []
+    played += _long_leaps(fits)
+    doubts = [*_doubts(fits), *pauses, *played]
     return PairEvidence(
         reference=reference.name,
         other=other.name,
@@ -268,7 +274,7 @@ def _judge_fits(
         score_needed=found.needed,
         runner_up=runner_up,
         windows=len(times),
-        ambiguous=played or any(_echo(f) for f in fits),
+        ambiguous=bool(played) or any(_echo(f) for f in fits),
         offset_ns=_offset_at_zero(reference, other, longest.line),
         drift_ppm=longest.line.slope * 1e6,
         sigma_ns=max(m.sigma_ns for m in maps),
@@ -295,6 +301,14 @@ def _doubts(fits: Sequence[Fine]) -> list[str]:
         if times[k + 1] - times[k] > UNHEARD_S:
             doubts.append(f"nothing in common from {times[k]:.0f} to {times[k + 1]:.0f} s")
     return doubts
+
+
+def _long_leaps(fits: Sequence[Fine]) -> list[str]:
+    """Say in words how far the clock leaps, where that is farther than recorders stumble."""
+    ends = ((a, b, np.array([b.span_s[0]])) for a, b in pairwise(fits))
+    leaps = [float((b.lag(at) - a.lag(at))[0]) for a, b, at in ends]
+    longest = max(leaps, key=abs, default=0.0)
+    return [LEAPS_WORDS.format(leap_s=longest)] if abs(longest) > LONG_LEAP_S else []
 
 
 def _echo(fit: Fine) -> bool:
