@@ -172,28 +172,42 @@ def refine_camera(
         Not accepted where speech is too rare, too faint, or fits several clocks: then the old
         clock and its interval stand.
     """
-    task = _Task(heard, place)
-    before = _before(heard, place, speed_m_s)
+    found, whole = _followed(heard, place, _before(heard, place, speed_m_s))
+    return found if whole is None else _Task(heard, place).judged([whole])
+
+
+def _followed(
+    heard: Heard, place: Place | None, before: Before
+) -> tuple[SoundTravel, _Solved | None]:
+    """Solve segment by segment, the longest first; where samples were lost a segment ends.
+
+    With the result the solution of the whole is given, where that is the one to believe: nothing is
+    sure of what a loss seemed to part.
+    """
+    task, whole = _Task(heard, place), None
     waiting, solved = sorted(heard.rough, key=_length_ns), list[_Solved]()
     while waiting:
         rough = waiting.pop()
         found = _solve(rough, _rows_of(heard, rough), before, is_first=not solved)
         if isinstance(found, str):
-            return task.refused(found, solved)
+            return task.refused(found, solved), whole
         off_m = 0.0 if place is None or solved else _elsewhere_m(heard, found.fit)
         if off_m:  # then what seems to be lost is not
-            return _Task(heard, place).refused(ELSEWHERE.format(off_m=off_m), [found])
+            reason = ELSEWHERE.format(off_m=off_m)
+            return _Task(heard, place).refused(reason, [found]), whole
         loss = lost(found.fit)
         if loss is not None:
+            whole = whole or (found if heard.rough == (rough,) and not found.doubt else None)
             loss = _on(rough, loss)
             task = replace(task, losses=(*task.losses, loss))
             waiting = sorted([*waiting, *_parted(rough, loss)], key=_length_ns)
             continue
         solved.append(found)
         if found.doubt:
-            return task.doubted(found.doubt, solved, complete=not waiting)
+            return task.doubted(found.doubt, solved, complete=not waiting), whole
+        whole = None
         before = _after(before, found.fit)
-    return task.judged(solved)
+    return task.judged(solved), None
 
 
 # --- before ----------------------------------------------------------------------------------
@@ -311,19 +325,60 @@ def _solve(rough: ClockMap, rows: Rows, before: Before, *, is_first: bool) -> _S
             f"{windows} and {stays} are needed"
         )
     model = Model.of(rows, _knots(rows.times_s), before)
-    search = _search(before)
     fits = _fits(model)
-    rivals = [f for f in fits if fits[0].lead(f) < RIVAL]
-    near = [f for f in rivals if _is_at(before, f.place_m)] or rivals
-    chosen = _direct(near) if search is KNOWN else fits[0]
+    at_ns = _parting_ns(fits)
+    if at_ns is not None:
+        fits = sorted([*fits, *_from_sides(model, at_ns)], key=lambda f: -f.score)
+    chosen = _chosen(fits)
     others = [f.score for f in fits if _apart_s(f, chosen) > SAME_CLOCK_S]
     return _Solved(
         rough,
         chosen,
         max([0.0, *others]) / max(fits[0].score, 1e-9),
-        max(_apart_s(f, chosen) for f in rivals),
-        search.score_needed,
+        max(_apart_s(f, chosen) for f in _rivals(fits)),
+        _search(before).score_needed,
     )
+
+
+def _rivals(fits: Sequence[Fit]) -> list[Fit]:
+    return [f for f in fits if fits[0].lead(f) < RIVAL]
+
+
+def _chosen(fits: Sequence[Fit]) -> Fit:
+    """Return the best solution; from a known place the one of direct sound among rivals."""
+    before, rivals = fits[0].model.before, _rivals(fits)
+    near = [f for f in rivals if _is_at(before, f.place_m)] or rivals
+    return _direct(near) if _search(before) is KNOWN else fits[0]
+
+
+def _parting_ns(fits: Sequence[Fit]) -> int | None:
+    """Return where to try either side by itself; None where the whole is solved well.
+
+    What seems to be a loss, or a fit that is poor though the place is known, may be a wrong rate:
+    a side, over which it matters less, tells.
+    """
+    chosen = _chosen(fits)
+    loss = lost(chosen)
+    if loss is not None:
+        return loss.middle_ns
+    search, rows = _search(chosen.model.before), chosen.model.rows
+    if search is KNOWN and chosen.score < search.score_needed:
+        return rows.origin_ns + round(float(np.median(rows.times_s)) * NS_PER_S)
+    return None
+
+
+def _from_sides(model: Model, at_ns: int) -> Iterator[Fit]:
+    """Yield solutions that begin as either side of a moment is solved by itself."""
+    rows = model.rows
+    ends = (float(rows.times_s.min()), float(rows.times_s.max()))
+    first, last = (rows.origin_ns + round(t * NS_PER_S) for t in ends)
+    middle = np.array([rows.times_s.mean()])
+    for side in (rows.within(first, at_ns), rows.within(at_ns, last)):
+        if side.count >= LEAST_WINDOWS:
+            best = _fits(Model.of(side, _knots(side.times_s), model.before))[0]
+            slope = float(np.diff(best.clock_error_s(middle + np.array([0.0, 1.0])))[0])
+            start = Start(float(best.clock_error_s(middle)[0]), slope, best.place_m)
+            yield fit(model, start, within_s=UNKNOWN.within_s)
 
 
 def _elsewhere_m(heard: Heard, found: Fit) -> float:
