@@ -170,7 +170,7 @@ def refine_camera(
     -------
     SoundTravel
         Not accepted where speech is too rare, too faint, or fits several clocks: then the old
-        clock and its interval stand.
+        clock stands, and its interval, wider by ``losses_ns``.
     """
     found, whole = _followed(heard, place, _before(heard, place, speed_m_s))
     return found if whole is None else _Task(heard, place).judged([whole])

@@ -3,8 +3,8 @@
 Where people walk about in an echoing room a small loss is within what sound does on its way. Not
 so once the ways are solved for: the solution of the longer side hears every window of it when it
 is expected, and none of the other side; there all of them come at one other time. After a loss
-speech comes too early for the clock of before, before it too late for the clock of after. An echo
-does neither.
+speech comes too early for the clock of before, which an echo never does. Before it speech comes too
+late for the clock of after, by one time wherever it is said; echoes change as people move.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ LEAST_S, MOST_S = 6e-3, 0.085  # what is nearer may be an echo's; curves reach n
 # How much clearer all windows of a side must be, what six gain that come to stand fully out. Of 396
 # solutions without a loss the best gained 25; of 198 with one of 30 ms 19 in 20 more than 100.
 LEAST_GAIN = 35.0
-STILL_HEARD = 0.25  # of the gain: where more is heard when it is expected, nothing was lost
+# Of the gain: where more is heard when it is expected, nothing was lost. Of 600 further solutions two
+# for places that sound only guesses gained 34 and 215, and were heard as well.
+STILL_HEARD = 0.25
 UNTOLD = CLEAR - STANDS_OUT  # what one window gains that stands fully out tells no moment
 
 
