@@ -38,8 +38,8 @@ LEAST_S, MOST_S = 6e-3, 0.085  # what is nearer may be an echo's; curves reach n
 # How much clearer all windows of a side must be, what six gain that come to stand fully out. Of 396
 # solutions without a loss the best gained 25; of 198 with one of 30 ms 19 in 20 more than 100.
 LEAST_GAIN = 35.0
-# Of the gain: where more is heard when it is expected, nothing was lost. Of 600 further solutions two
-# for places that sound only guesses gained 34 and 215, and were heard as well.
+# Of the gain: where more is heard when it is expected, nothing was lost. Of 600 further solutions
+# two, for places that sound only guesses, gained 34 and 215, and were heard as well.
 STILL_HEARD = 0.25
 UNTOLD = CLEAR - STANDS_OUT  # what one window gains that stands fully out tells no moment
 
