@@ -1,9 +1,8 @@
 """How sure a registration is: overlap, misfit, covariance, and what the geometry leaves open.
 
 Neighbouring points err together (one pose of the glasses, one bend of the scan), so that a plain
-inverse Hessian promises 5 to 20 times too much. Here the misfits are summed in blocks of 0.6 m,
-which count as one measurement each, and what is still missing is a factor measured on simulated
-rooms, with a floor that no scanner goes below.
+inverse Hessian promises 5 to 20 times too much. How far they err together is read off the misfits
+(`misfit.py`), with a floor that no scanner goes below.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from synorama.geometry.fine import Matches, match
+from synorama.geometry.misfit import field_of, local_shifts
 from synorama.geometry.surface import Surface
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from synorama.geometry.fine import Near
 
     Float64 = NDArray[np.float64]
-    Int64 = NDArray[np.int64]
 
 __all__ = [
     "Evidence",
@@ -36,12 +35,13 @@ __all__ = [
 
 MEETS_M, MEETS_AROUND_M = 0.05, 0.12
 KERNEL_M = 0.03
-BLOCK_M = 0.6
+FEWEST_SHIFTS = 12  # of cells, twice what a pose takes
 WEAK_SHARE = 0.145  # of the information; a third each would be even, furnished rooms have 0.17
-CALIBRATION = 3.0  # of the sigma by blocks, measured
 FLOOR_M, FLOOR_RAD = 0.0012, 3e-4
 BENT_FLOOR_M = 0.010  # a scan that bends is known no better anywhere
-BENT_M = 0.0022  # misfits of whole blocks [m], above which a scan bends
+BENT_M = (
+    0.003  # of the slow field of misfits, above which a scan bends: rigid ones have up to 2.5 mm
+)
 SCORE_AROUND = 2.5
 SCALE_M, REACH_M = 0.03, 0.15  # of the last look at each point
 
@@ -76,7 +76,7 @@ class Evidence:
     weak
         Directions of shift that are held badly.
     bend_m
-        Misfits of whole blocks: how far the scan bends, at least.
+        How far the scan bends: one sigma of the slow field of misfits along each axis.
     """
 
     overlap: float
@@ -146,21 +146,21 @@ def evidence_of(
     weight = (KERNEL_M**2 * unit**2 / (KERNEL_M**2 * unit**2 + found.misfit_m**2)) ** 2
     weight /= variance[found.which]
     middle = np.average(found.points_m, axis=0, weights=weight)
-    J, H = _information(found, weight, middle)
-    blocks = _blocks(found.points_m, BLOCK_M * unit)
-    bend = _bend(found.misfit_m, blocks)
-    bent = handheld if handheld is not None else bend > BENT_M * unit
-    covariance = _covariance(J, H, weight * found.misfit_m, blocks)
+    shifts = local_shifts(found, weight, unit)
+    if len(shifts.off_m) < FEWEST_SHIFTS:
+        return None
+    field = field_of(shifts, middle, unit)
+    bent = handheld if handheld is not None else field.size_m > BENT_M * unit
     rmse = float(np.sqrt((found.misfit_m**2).mean()))
-    shares, ways = _held(H, float(weight.sum()))
+    shares, ways = _held(_information(found, weight, middle), float(weight.sum()))
     weak = tuple(
         Weakness(way, float(share))
         for way, share in zip(ways, shares, strict=True)
         if share < WEAK_SHARE
     )
-    covariance = _floored(covariance, BENT_FLOOR_M if bent else FLOOR_M)
+    covariance = _floored(field.covariance, BENT_FLOOR_M if bent else 0.0)
     overlap = float(meets.sum()) / len(points_m)
-    return Evidence(overlap, rmse, covariance, middle, shares, weak, bend)
+    return Evidence(overlap, rmse, covariance, middle, shares, weak, field.size_m)
 
 
 def displacement_sigma_m(covariance: Float64, places_m: Float64) -> float:
@@ -188,41 +188,17 @@ def _only(found: Matches, kept: NDArray[np.bool_]) -> Matches:
     )
 
 
-def _information(found: Matches, weight: Float64, middle: Float64) -> tuple[Float64, Float64]:
+def _information(found: Matches, weight: Float64, middle: Float64) -> Float64:
     arm = found.points_m - middle
     J = np.concatenate([np.cross(arm, found.normals), found.normals], axis=1)
-    return J, (J * weight[:, np.newaxis]).T @ J
+    return np.asarray((J * weight[:, np.newaxis]).T @ J, np.float64)
 
 
-def _blocks(points_m: Float64, side_m: float) -> Int64:
-    """Return to which block each point belongs, counted from 0."""
-    cells = np.floor(points_m / side_m).astype(np.int64)
-    _, number = np.unique(cells, axis=0, return_inverse=True)
-    return np.asarray(number.ravel(), np.int64)
-
-
-def _bend(misfit: Float64, blocks: Int64) -> float:
-    """Return the misfit of typical blocks, where the noise of single points has averaged out."""
-    count = np.bincount(blocks)
-    mean = np.bincount(blocks, misfit) / count
-    solid = count >= 30
-    return float(1.4826 * np.median(np.abs(mean[solid]))) if solid.any() else 0.0
-
-
-def _covariance(J: Float64, H: Float64, pull: Float64, blocks: Int64) -> Float64:
-    """Return the sandwich estimate with blocks as clusters, times the measured factor."""
-    each = J * pull[:, np.newaxis]
-    sums = np.stack([np.bincount(blocks, column) for column in each.T], axis=1)
-    inverse = np.linalg.inv(H + 1e-9 * np.trace(H) * np.eye(6))
-    count = len(sums)
-    spread = inverse @ (sums.T @ sums) @ inverse * count / max(count - 6, 1)
-    return np.asarray(CALIBRATION**2 * spread, np.float64)
-
-
-def _floored(covariance: Float64, floor_m: float) -> Float64:
-    """Return the covariance with the floor's added: one sigma of the whole shift is not below."""
-    floor = np.diag([FLOOR_RAD**2 / 3] * 3 + [floor_m**2 / 3] * 3)
-    return np.asarray(covariance + floor, np.float64)
+def _floored(covariance: Float64, least_m: float) -> Float64:
+    """Return the covariance with a scanner's own added, and one sigma of the shift not below."""
+    own = covariance + np.diag([FLOOR_RAD**2 / 3] * 3 + [FLOOR_M**2 / 3] * 3)
+    missing = max(0.0, least_m**2 - float(np.trace(own[3:, 3:])))
+    return np.asarray(own + np.diag([0.0] * 3 + [missing / 3] * 3), np.float64)
 
 
 def _held(H: Float64, total: float) -> tuple[Float64, Float64]:

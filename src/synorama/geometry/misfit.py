@@ -1,0 +1,190 @@
+"""How misfits hang together over a room, and what that means for the pose fitted to them.
+
+What is left between points and surface after the best fit is not noise. Glasses err by stances:
+what was seen from one place is off together. A scan that was made by hand bends slowly. Both are a
+field of small shifts, alike at places that are near each other, and the part of it that is the same
+everywhere, or grows evenly, has gone into the pose unseen. How large that part is follows from the
+part that can be seen: the field is taken as a random one, whose size is estimated by restricted
+maximum likelihood (Patterson and Thompson 1971), which allows for what the pose has taken away. The
+pose's covariance is then what such a field does to the estimate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from synorama.geometry.fine import Matches
+
+    Float64 = NDArray[np.float64]
+    Int64 = NDArray[np.int64]
+
+__all__ = ["Field", "LocalShifts", "field_of", "local_shifts"]
+
+CELL_M = 0.6
+OTHER_CELLS = (0.5, 0.25, 2.0, 4.0)  # of its side, where that gives too few
+FEWEST_POINTS = 20  # of a cell that counts
+LEAST_SHARE = 0.12  # of a cell's normals, by which it holds a direction
+FEWEST, MOST = 60, 600  # local shifts wanted; their matrices are inverted
+ALIKE_M = 4.0  # within which the field is much the same: half a room
+USUAL_M, USUAL_ROUGH_M = 0.0015, 0.0005  # of rigid scans of simulated rooms
+SPREAD = 1.0  # of the logarithm of these, between rooms
+POWER = 0.5
+REACH = 5.0  # of the logarithm, in which the size is sought
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LocalShifts:
+    """By how much the points of a cell are off the surface, in the directions that it holds.
+
+    Parameters
+    ----------
+    places_m, ways
+        ``(K, 3)``: the middle of the cell's points and a unit vector.
+    off_m, variance
+        ``(K,)``: the shift along it [m], and its variance [m^2] as the points scatter.
+    information
+        ``(K,)`` weight that it has in the fit.
+    """
+
+    places_m: Float64
+    ways: Float64
+    off_m: Float64
+    variance: Float64
+    information: Float64
+
+    @property
+    def fewness(self) -> Float64:
+        """``(K,)`` how little each counts in the fit: few points are thrown off by more."""
+        return np.asarray(np.median(self.information) / self.information, np.float64)
+
+    def design(self, middle_m: Float64) -> Float64:
+        """Return how a small turn about a middle and a shift move each, ``(K, 6)``."""
+        arms = self.places_m - middle_m
+        return np.concatenate([np.cross(arms, self.ways), self.ways], axis=1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Field:
+    """What the misfits say of the field: its size, and the pose's uncertainty.
+
+    Parameters
+    ----------
+    size_m
+        One sigma of the slow shift of a place along each axis.
+    covariance
+        ``(6, 6)`` of a small turn [rad] about the middle and a shift [m].
+    """
+
+    size_m: float
+    covariance: Float64
+
+
+def local_shifts(found: Matches, weight: Float64, unit: float) -> LocalShifts:
+    """Return what matches ``(M,)`` with their weights in the fit say of shifts, cell by cell.
+
+    Cells are smaller where a thing has too few, larger where points are thin or cells too many.
+    """
+    shifts = _shifts(found, weight, unit)
+    if len(shifts.off_m) > MOST:
+        larger = 1.1 * np.sqrt(len(shifts.off_m) / MOST)
+        return _shifts(found, weight, unit, larger)
+    if len(shifts.off_m) >= FEWEST:
+        return shifts
+    others = (_shifts(found, weight, unit, part) for part in OTHER_CELLS)
+    return max(shifts, *others, key=lambda one: len(one.off_m))
+
+
+def field_of(shifts: LocalShifts, middle_m: Float64, unit: float) -> Field:
+    """Return the field that explains local shifts best, and what it does to the pose."""
+    J = shifts.design(middle_m)
+    alike = _alike(shifts, ALIKE_M * unit)
+    slow, rough = _variances(shifts, J, alike, unit)
+    V = slow * alike + np.diag(rough * shifts.fewness + shifts.variance)
+    weighted = J * shifts.information[:, np.newaxis]
+    H = weighted.T @ J
+    pull = np.linalg.solve(H + 1e-9 * np.trace(H) * np.eye(6), weighted.T)
+    return Field(float(np.sqrt(slow)), np.asarray(pull @ V @ pull.T, np.float64))
+
+
+def _shifts(found: Matches, weight: Float64, unit: float, part: float = 1.0) -> LocalShifts:
+    # by where they would lie, or the border of two cells along a wall would part them by misfit
+    feet = found.points_m - found.misfit_m[:, np.newaxis] * found.normals
+    cells, count = _cells(feet, part * CELL_M * unit)
+    total = np.bincount(cells, weight)
+    places = _sums(cells, weight[:, np.newaxis] * found.points_m) / total[:, np.newaxis]
+    pairs = found.normals[:, :, np.newaxis] * found.normals[:, np.newaxis, :]
+    G = _sums(cells, weight[:, np.newaxis, np.newaxis] * pairs)
+    pull = _sums(cells, (weight * found.misfit_m)[:, np.newaxis] * found.normals)
+    shares, ways = np.linalg.eigh(G / total[:, np.newaxis, np.newaxis])
+    ways = ways.transpose(0, 2, 1)
+    held = (shares > LEAST_SHARE) & (count >= FEWEST_POINTS)[:, np.newaxis]
+    information = np.where(held, shares * total[:, np.newaxis], np.inf)
+    off = np.einsum("cki,ci->ck", ways, pull) / information
+    left = found.misfit_m - np.einsum(
+        "ni,ni->n", found.normals, np.einsum("ck,cki->ci", off, ways)[cells]
+    )
+    scatter = _sums(cells, ((weight * left) ** 2)[:, np.newaxis, np.newaxis] * pairs)
+    noise = np.einsum("cki,cij,ckj->ck", ways, scatter, ways) / information**2
+    which = np.nonzero(held)
+    return LocalShifts(places[which[0]], ways[which], off[which], noise[which], information[which])
+
+
+def _cells(points_m: Float64, side_m: float) -> tuple[Int64, Int64]:
+    """Return to which cell each point belongs, counted from 0, and how many each has."""
+    corners = np.floor(points_m / side_m).astype(np.int64)
+    _, number, count = np.unique(corners, axis=0, return_inverse=True, return_counts=True)
+    return np.asarray(number.ravel(), np.int64), np.asarray(count, np.int64)
+
+
+def _sums(cells: Int64, values: Float64) -> Float64:
+    """Return the sums of values ``(N, ...)`` over each cell."""
+    columns = values.reshape(len(values), -1).T
+    sums = np.stack([np.bincount(cells, column) for column in columns], axis=-1)
+    return np.asarray(sums.reshape(-1, *values.shape[1:]), np.float64)
+
+
+def _alike(shifts: LocalShifts, length_m: float) -> Float64:
+    """Return how alike a field of one sigma is along two ways: Matern's, once differentiable."""
+    apart = shifts.places_m[:, np.newaxis] - shifts.places_m[np.newaxis]
+    far = np.sqrt(3.0) / length_m * np.linalg.norm(apart, axis=2)
+    return np.asarray((shifts.ways @ shifts.ways.T) * (1 + far) * np.exp(-far), np.float64)
+
+
+def _variances(shifts: LocalShifts, J: Float64, alike: Float64, unit: float) -> tuple[float, float]:
+    """Return the most likely variances of the slow field and of each cell by itself [m^2]."""
+    from scipy.optimize import minimize
+
+    usual = np.log([USUAL_M * unit, USUAL_ROUGH_M * unit])
+
+    def unlikely(beside: Float64) -> float:
+        slow, rough = np.exp(2 * (usual + beside))
+        V = slow * alike + np.diag(rough * shifts.fewness + shifts.variance)
+        return _unlikely(shifts.off_m, J, V) + 0.5 * float(beside @ beside) / SPREAD**2
+
+    found = minimize(
+        unlikely,
+        np.zeros(2),
+        method="Nelder-Mead",
+        bounds=[(-REACH, REACH)] * 2,
+        options={"xatol": 0.02, "fatol": 0.02, "initial_simplex": [[0, 0], [1, 0], [0, 1]]},
+    )
+    slow, rough = np.exp(2 * (usual + found.x))
+    return float(slow), float(rough)
+
+
+def _unlikely(off_m: Float64, J: Float64, V: Float64) -> float:
+    """Return minus the restricted log-likelihood, but for a constant."""
+    from scipy.linalg import solve_triangular
+
+    L = np.linalg.cholesky(V)
+    white = solve_triangular(L, np.column_stack([J, off_m]), lower=True, check_finite=False)
+    A = white[:, :6].T @ white[:, :6] + 1e-9 * np.eye(6)
+    b = white[:, :6].T @ white[:, 6]
+    square = white[:, 6] @ white[:, 6] - b @ np.linalg.solve(A, b)
+    return float(np.log(np.diag(L)).sum() + 0.5 * np.linalg.slogdet(A)[1] + 0.5 * square)

@@ -1,0 +1,103 @@
+"""Fields of misfits: their size and what they do to a pose, against fields that were drawn."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from synorama.geometry.fine import Matches
+from synorama.geometry.misfit import Field, field_of, local_shifts
+
+Float64 = NDArray[np.float64]
+
+ROOM_M = np.array([6.0, 4.0, 2.6])
+MIDDLE_M = ROOM_M / 2
+POINTS = 9_000
+NOISE_M = 0.005
+
+
+def _room(rng: np.random.Generator) -> tuple[Float64, Float64]:
+    """Return places ``(N, 3)`` on floor, ceiling and walls of a room, and their normals."""
+    areas = np.array([ROOM_M[1] * ROOM_M[2], ROOM_M[0] * ROOM_M[2], ROOM_M[0] * ROOM_M[1]])
+    axis = rng.choice(3, POINTS, p=areas / areas.sum())
+    places = rng.uniform(0, 1, (POINTS, 3)) * ROOM_M
+    places[np.arange(POINTS), axis] = ROOM_M[axis] * rng.integers(0, 2, POINTS)
+    return places, np.eye(3)[axis]
+
+
+def _slow(places: Float64, size_m: float, length_m: float, rng: np.random.Generator) -> Float64:
+    """Return shifts ``(N, 3)`` [m] of a random field of waves, of one sigma along each axis."""
+    waves = 200
+    ways = rng.standard_normal((waves, 3)) / length_m
+    ways *= np.sqrt(3.0 / rng.chisquare(3, waves))[:, np.newaxis]
+    phase, amplitude = rng.uniform(0, 2 * np.pi, waves), rng.standard_normal((waves, 3))
+    field = np.cos(places @ ways.T + phase) @ amplitude
+    return np.asarray(size_m * np.sqrt(2.0 / waves) * field, np.float64)
+
+
+def _fitted(seed: int, size_m: float, length_m: float = 4.0) -> tuple[Field, Float64]:
+    """Return the field that is told after a fit, and the fit's error ``(6,)``."""
+    rng = np.random.default_rng(seed)
+    places, normals = _room(rng)
+    shift = _slow(places, size_m, length_m, rng)
+    misfit = np.einsum("ni,ni->n", normals, shift) + NOISE_M * rng.standard_normal(POINTS)
+    J = np.concatenate([np.cross(places - MIDDLE_M, normals), normals], axis=1)
+    error = np.linalg.lstsq(J, misfit, rcond=None)[0]
+    field = _told(places, normals, misfit - J @ error)
+    return field, error
+
+
+def _told(places: Float64, normals: Float64, misfit: Float64) -> Field:
+    apart = misfit[:, np.newaxis] * normals
+    which = np.arange(len(places))
+    found = Matches(places + apart, normals, apart, np.abs(misfit), misfit, which, which)
+    weight = np.full(len(places), 1 / NOISE_M**2)
+    return field_of(local_shifts(found, weight, 1.0), MIDDLE_M, 1.0)
+
+
+@pytest.mark.parametrize("size_mm", [1.5, 8.0])
+def test_the_size_is_told_although_a_pose_took_part_of_it(size_mm: float) -> None:
+    told = [1e3 * _fitted(seed, 1e-3 * size_mm)[0].size_m for seed in range(12)]
+    assert 0.7 * size_mm < np.median(told) < 1.4 * size_mm
+    assert min(told) > 0.4 * size_mm
+    assert max(told) < 2.0 * size_mm
+
+
+@pytest.mark.parametrize(("size_m", "length_m"), [(0.0015, 4.0), (0.006, 4.0), (0.004, 2.5)])
+def test_the_covariance_is_that_of_the_errors(size_m: float, length_m: float) -> None:
+    square = []
+    for seed in range(16):
+        field, error = _fitted(100 + seed, size_m, length_m)
+        square.append(error @ np.linalg.solve(field.covariance, error))
+    assert 2.0 < np.mean(square) < 9.5  # six degrees of freedom
+    assert np.quantile(square, 0.9) < 20
+
+
+def test_noise_alone_is_no_field() -> None:
+    fields = [_fitted(seed, 0.0)[0] for seed in range(6)]
+    assert max(field.size_m for field in fields) < 0.001
+    assert max(np.sqrt(np.trace(field.covariance[3:, 3:])) for field in fields) < 0.0015
+
+
+def test_a_wall_on_the_border_of_cells_is_not_parted_by_its_noise() -> None:
+    rng = np.random.default_rng(3)
+    places, normals = _room(rng)
+    places[:, 0] = 0.6 * np.rint(places[:, 0] / 0.6)  # onto borders
+    kept = normals[:, 0] > 0
+    misfit = NOISE_M * rng.standard_normal(int(kept.sum()))
+    apart = misfit[:, np.newaxis] * normals[kept]
+    which = np.arange(len(misfit))
+    found = Matches(
+        places[kept] + apart, normals[kept], apart, np.abs(misfit), misfit, which, which
+    )
+    shifts = local_shifts(found, np.ones(len(misfit)), 1.0)
+    assert np.abs(shifts.off_m).max() < 0.8 * NOISE_M
+    assert np.sqrt(np.mean(shifts.off_m**2 / shifts.variance)) < 1.5
+
+
+def test_points_that_meet_exactly_are_no_reason_to_fail() -> None:
+    places, normals = _room(np.random.default_rng(4))
+    field = _told(places, normals, np.zeros(len(places)))
+    assert np.isfinite(field.covariance).all()
+    assert field.size_m < 0.0005
