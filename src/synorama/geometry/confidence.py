@@ -35,7 +35,6 @@ __all__ = [
 
 MEETS_M, MEETS_AROUND_M = 0.05, 0.12
 KERNEL_M = 0.03
-FEWEST_SHIFTS = 12  # of cells, twice what a pose takes
 WEAK_SHARE = 0.145  # of the information; a third each would be even, furnished rooms have 0.17
 FLOOR_M, FLOOR_RAD = 0.0012, 3e-4
 BENT_FLOOR_M = 0.010  # a scan that bends is known no better anywhere
@@ -146,10 +145,7 @@ def evidence_of(
     weight = (KERNEL_M**2 * unit**2 / (KERNEL_M**2 * unit**2 + found.misfit_m**2)) ** 2
     weight /= variance[found.which]
     middle = np.average(found.points_m, axis=0, weights=weight)
-    shifts = local_shifts(found, weight, unit)
-    if len(shifts.off_m) < FEWEST_SHIFTS:
-        return None
-    field = field_of(shifts, middle, unit)
+    field = field_of(local_shifts(found, weight, unit), middle, unit)
     bent = handheld if handheld is not None else field.size_m > BENT_M * unit
     rmse = float(np.sqrt((found.misfit_m**2).mean()))
     shares, ways = _held(_information(found, weight, middle), float(weight.sum()))

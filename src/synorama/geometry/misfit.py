@@ -88,7 +88,8 @@ class Field:
 def local_shifts(found: Matches, weight: Float64, unit: float) -> LocalShifts:
     """Return what matches ``(M,)`` with their weights in the fit say of shifts, cell by cell.
 
-    Cells are smaller where a thing has too few, larger where points are thin or cells too many.
+    Cells are smaller where a thing has too few, larger where points are thin or cells too many;
+    where all are too few, every point speaks for itself.
     """
     shifts = _shifts(found, weight, unit)
     if len(shifts.off_m) > MOST:
@@ -97,7 +98,16 @@ def local_shifts(found: Matches, weight: Float64, unit: float) -> LocalShifts:
     if len(shifts.off_m) >= FEWEST:
         return shifts
     others = (_shifts(found, weight, unit, part) for part in OTHER_CELLS)
-    return max(shifts, *others, key=lambda one: len(one.off_m))
+    most = max(others, key=lambda one: len(one.off_m))
+    return most if len(most.off_m) >= FEWEST else _each(found, weight)
+
+
+def _each(found: Matches, weight: Float64) -> LocalShifts:
+    some = slice(None, None, 1 + len(weight) // MOST)
+    scatter = np.full(len(weight), np.average(found.misfit_m**2, weights=weight))
+    return LocalShifts(
+        found.points_m[some], found.normals[some], found.misfit_m[some], scatter[some], weight[some]
+    )
 
 
 def field_of(shifts: LocalShifts, middle_m: Float64, unit: float) -> Field:
