@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from math import inf
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -11,22 +13,26 @@ from synorama.errors import MissingDependencyError, ModelDamagedError, ModelLang
 from synorama.speech.backend import Spoken, SpokenWord
 from synorama.speech.models import FoundModel, Hardware, choose, find_model, words_that_fit
 from synorama.speech.sound import SPEECH_HZ
+from synorama.speech.windows import cut_windows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Float32 = NDArray[np.float32]
 
-__all__ = ["FasterWhisper", "grouped", "with_pauses"]
+__all__ = ["FasterWhisper", "cut_up", "grouped", "with_pauses", "without_losses"]
 
 Group: TypeAlias = "list[tuple[int, int]]"
 
 SEED = 1
-LONGEST_GROUP = 28 * SPEECH_HZ  # samples; the model takes 30 s at once
+LONGEST_GROUP = 30 * SPEECH_HZ  # samples; what the model takes at once
 KEPT_PAUSE = SPEECH_HZ  # samples; a second of silence at most stays, as people pause in a sentence
-VAD = {"threshold": 0.5, "min_silence_duration_ms": 300, "speech_pad_ms": 200}
+VAD = {"threshold": 0.5, "min_silence_duration_ms": 300, "speech_pad_ms": 400}
 LEAST_LOG_PROBABILITY = -1.0  # with this much doubt ...
 MOST_SILENCE = 0.6  # ... and this probability that nobody speaks, nobody does
+LONGEST_WORD_S = 2.0
+LEAST_SOUND_S = 0.1
+FRAME_S, STAMP_S = 0.01, 0.02  # the model's units of time
 
 
 class FasterWhisper:
@@ -120,7 +126,7 @@ class FasterWhisper:
         self, samples: Float32, language: str, vocabulary: tuple[str, ...]
     ) -> tuple[Spoken, ...]:
         """Return what is said in ``(N,)`` samples at 16 kHz."""
-        groups = grouped(with_pauses(_speech_spans(samples)))
+        groups = grouped(cut_up(samples, with_pauses(_speech_spans(samples))))
         return tuple(
             one
             for group in groups
@@ -134,24 +140,93 @@ class FasterWhisper:
         import ctranslate2
 
         ctranslate2.set_random_seed(SEED)  # where it has to guess it guesses the same again
+
+        def run(sound: Float32) -> Iterable[Any]:
+            return self._segments(sound, language, vocabulary)
+
+        sound = np.concatenate([samples[first:end] for first, end in group])
+        return [_in_whole(words, group) for words in without_losses(run, sound, self._stamp_zero)]
+
+    def _segments(
+        self, sound: Float32, language: str, vocabulary: tuple[str, ...]
+    ) -> Iterable[Any]:
         segments, _ = self._model.transcribe(
-            np.concatenate([samples[first:end] for first, end in group]),
+            sound,
             language=language,
             beam_size=5,
             word_timestamps=True,
             condition_on_previous_text=False,
             hotwords=", ".join(vocabulary) or None,
         )
-        words = [s.words for s in segments if _is_speech(s) and s.words]
-        return [_spoken(told, group) for told in words]
+        return (s for s in segments if _is_speech(s) and s.words)
+
+    @property
+    def _stamp_zero(self) -> int:
+        """The token that stands for 0 s; each further one is 20 ms later."""
+        return int(self._model.hf_tokenizer.token_to_id("<|notimestamps|>")) + 1
+
+
+def without_losses(
+    run: Callable[[Float32], Iterable[Any]], sound: Float32, stamp_zero: int
+) -> list[list[SpokenWord]]:
+    """Recognise a group, and again from where the model stopped writing while speech went on.
+
+    Attention then stretches the last word over what was left out, and the library, which goes on
+    after that word, never comes back to it.
+
+    Parameters
+    ----------
+    run
+        Recognises ``(N,)`` samples: segments of the library, in order.
+    stamp_zero
+        The token of 0 s.
+    """
+    told: list[list[SpokenWord]] = []
+    from_s: float | None = 0.0
+    while from_s is not None and len(sound) / SPEECH_HZ - from_s > LEAST_SOUND_S:
+        segments = run(sound[round(from_s * SPEECH_HZ) :])
+        words, lost_s = _until_a_loss(segments, stamp_zero)
+        told += [[_later(word, from_s) for word in one] for one in words]
+        from_s = None if lost_s is None else from_s + lost_s
+    return told
+
+
+def _until_a_loss(
+    segments: Iterable[Any], stamp_zero: int
+) -> tuple[list[list[SpokenWord]], float | None]:
+    """Return words, and the moment from which the model wrote nothing of what was said."""
+    told = []
+    for segment in segments:
+        ended_s = _stamped_end_s(segment, stamp_zero)
+        lost = any(w.end - max(w.start, ended_s) > LONGEST_WORD_S for w in segment.words)
+        told.append([_word(w, ended_s if lost else inf) for w in segment.words])
+        if lost:
+            return told, ended_s
+    return told, None
+
+
+def _stamped_end_s(segment: Any, stamp_zero: int) -> float:
+    """Return where the model itself ended a segment, or infinity where it did not say."""
+    stamps = [token - stamp_zero for token in segment.tokens if token >= stamp_zero]
+    if len(stamps) < 2 or stamps[-1] <= stamps[0]:
+        return inf
+    return float(segment.seek * FRAME_S + stamps[-1] * STAMP_S)
+
+
+def _word(word: Any, last_s: float) -> SpokenWord:
+    start_s, end_s = min(float(word.start), last_s), min(float(word.end), last_s)
+    return SpokenWord(word.word, start_s, end_s, float(word.probability), "attention")
+
+
+def _later(word: SpokenWord, by_s: float) -> SpokenWord:
+    return replace(word, start_s=word.start_s + by_s, end_s=word.end_s + by_s)
 
 
 def _speech_spans(samples: Float32) -> list[tuple[int, int]]:
     """Return ``(first, end)`` samples in which somebody may speak."""
     from faster_whisper.vad import VadOptions, get_speech_timestamps
 
-    options = VadOptions(**VAD, max_speech_duration_s=LONGEST_GROUP / SPEECH_HZ)
-    found = get_speech_timestamps(samples, options)
+    found = get_speech_timestamps(samples, VadOptions(**VAD))
     return [(int(span["start"]), int(span["end"])) for span in found]
 
 
@@ -159,14 +234,20 @@ def with_pauses(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """Join spans over short pauses: words that are pushed together are misheard at the seams."""
     joined: list[tuple[int, int]] = []
     for first, end in spans:
-        fits = (
-            joined and first - joined[-1][1] <= KEPT_PAUSE and end - joined[-1][0] <= LONGEST_GROUP
-        )
-        if fits:
+        if joined and first - joined[-1][1] <= KEPT_PAUSE:
             joined[-1] = (joined[-1][0], end)
         else:
             joined.append((first, end))
     return joined
+
+
+def cut_up(samples: Float32, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Cut spans that are longer than a model takes at once where it is quiet."""
+    return [
+        (start + first, start + end)
+        for start, stop in spans
+        for first, end in cut_windows(samples[start:stop], LONGEST_GROUP / SPEECH_HZ)
+    ]
 
 
 def grouped(spans: Sequence[tuple[int, int]]) -> list[Group]:
@@ -182,16 +263,24 @@ def grouped(spans: Sequence[tuple[int, int]]) -> list[Group]:
     return groups
 
 
-def _in_whole(start_s: float, end_s: float, group: Group) -> tuple[float, float]:
+def _in_whole(words: Sequence[SpokenWord], group: Group) -> Spoken:
+    moved = tuple(_moved(word, group) for word in words)
+    return Spoken(moved[0].start_s, moved[-1].end_s, moved)
+
+
+def _moved(word: SpokenWord, group: Group) -> SpokenWord:
     """Carry the times of a word in a group to those in the whole, within one span."""
-    middle, before = (start_s + end_s) / 2 * SPEECH_HZ, 0
+    middle, before = (word.start_s + word.end_s) / 2 * SPEECH_HZ, 0
     for first, end in group:
         if middle < before + end - first or (first, end) == group[-1]:
-            moved = (first - before) / SPEECH_HZ
+            by_s = (first - before) / SPEECH_HZ
             low, high = first / SPEECH_HZ, end / SPEECH_HZ
-            return min(max(start_s + moved, low), high), min(max(end_s + moved, low), high)
+            start_s, end_s = (
+                min(max(at_s + by_s, low), high) for at_s in (word.start_s, word.end_s)
+            )
+            return replace(word, start_s=start_s, end_s=end_s)
         before += end - first
-    return start_s, end_s
+    return word
 
 
 def _check_installed() -> None:
@@ -252,11 +341,3 @@ def _load(found: FoundModel, hardware: Hardware, threads: int) -> Any:
 def _is_speech(segment: Any) -> bool:
     doubtful = segment.avg_logprob < LEAST_LOG_PROBABILITY
     return not (doubtful and segment.no_speech_prob > MOST_SILENCE)
-
-
-def _spoken(words: Iterable[Any], group: Group) -> Spoken:
-    told = []
-    for word in words:
-        start_s, end_s = _in_whole(float(word.start), float(word.end), group)
-        told.append(SpokenWord(word.word, start_s, end_s, float(word.probability), "attention"))
-    return Spoken(told[0].start_s, told[-1].end_s, tuple(told))

@@ -11,7 +11,7 @@ from synorama.speech.sound import SPEECH_HZ
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Int16 = NDArray[np.int16]
+    Sound = NDArray[np.int16] | NDArray[np.float32]
 
 __all__ = ["cut_windows"]
 
@@ -21,7 +21,7 @@ QUIET_S = 0.3
 STEP = SPEECH_HZ // 100
 
 
-def cut_windows(samples: Int16, longest_s: float = LONGEST_S) -> list[tuple[int, int]]:
+def cut_windows(samples: Sound, longest_s: float = LONGEST_S) -> list[tuple[int, int]]:
     """Return ``(first, end)`` samples of windows that follow each other without a gap.
 
     Parameters
@@ -41,7 +41,7 @@ def cut_windows(samples: Int16, longest_s: float = LONGEST_S) -> list[tuple[int,
     return [*windows, (first, len(samples))]
 
 
-def _quietest(samples: Int16) -> int:
+def _quietest(samples: Sound) -> int:
     steps = len(samples) // STEP
     power = np.square(samples[: steps * STEP].astype(np.float32)).reshape(steps, STEP).mean(axis=1)
     width = min(round(QUIET_S * SPEECH_HZ / STEP), steps)
