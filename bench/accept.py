@@ -34,13 +34,16 @@ class Bar:
 
     ``worst``: the largest value of all seeds is at most the limit. ``share``: the measurement is
     0 or 1, and the share of ones is at least the limit. ``median``: the median is at most it.
+    ``pooled``: the sum of all seeds over the sum of the measurement ``over`` is at most the limit.
+    An infinite limit is none: the row is for information.
     """
 
     measure: str
     what: str
     unit: str
     limit: float
-    how: Literal["worst", "median", "share"] = "worst"
+    how: Literal["worst", "median", "share", "pooled"] = "worst"
+    over: str = ""
 
 
 class Capability(Protocol):
@@ -114,11 +117,14 @@ def _passed(bar: Bar, rows: Mapping[int, Measures]) -> bool:
     values = _values(bar, rows)
     if not values:
         return False
-    result = _result(bar, values)
+    result = _result(bar, rows)
     return result >= bar.limit if bar.how == "share" else result <= bar.limit
 
 
-def _result(bar: Bar, values: Sequence[float]) -> float:
+def _result(bar: Bar, rows: Mapping[int, Measures]) -> float:
+    values = _values(bar, rows)
+    if bar.how == "pooled":
+        return sum(values) / max(sum(row[bar.over] for row in rows.values()), 1e-9)
     if bar.how == "share":
         return sum(values) / len(values)
     return max(values) if bar.how == "worst" else sorted(values)[len(values) // 2]
@@ -144,7 +150,9 @@ def _line(bar: Bar, rows: Mapping[int, Measures]) -> str:
     verdict = "met" if _passed(bar, rows) else "**not met**"
     if not values:
         return f"| {bar.what} | nothing | {bar.limit:g} {bar.unit} | 0 | {verdict} |"
-    result = _result(bar, values)
+    result = _result(bar, rows)
+    if math.isinf(bar.limit):
+        return f"| {bar.what} | {bar.how} {result:.3g} {bar.unit} | | {len(values)} | |"
     if bar.how == "share":
         low, high = wilson(sum(values), len(values))
         told = f"{100 * result:.1f} % ({100 * low:.1f} to {100 * high:.1f})"

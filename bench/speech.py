@@ -36,7 +36,7 @@ from bench.acceptance.speech import (
     tiny,
 )
 from bench.measuring import Report, run_case, write_result
-from bench.spoken import Said, edits, more_speech, noisy, plain_words, real_speech
+from bench.spoken import Said, edits, more_speech, noisy, packaged_speech, plain_words, real_speech
 from synorama.simulate.sound.clips import GRID_HZ
 from synorama.simulate.sound.voices import VOICES, load_voice
 from synorama.speech import Asked, DeviceSound, WindowStore, from_samples, transcribe
@@ -46,7 +46,7 @@ from synorama.speech.language import full_scale
 from synorama.speech.sound import SPEECH_HZ
 
 MODULE = "bench.speech"
-ONE_VOICE, ALL = "one voice at a time", "all of these"
+ONE_VOICE, ONE_KIND = "one voice at a time, all", ("clean", "talk")
 NOISES_DB = (10.0, 5.0, 0.0)
 LONG_S = 1800.0
 ROOT = Path(__file__).resolve().parents[1]
@@ -126,7 +126,8 @@ def _errors_of(model: FasterWhisper, way: Way, said: Said) -> _Errors:
 
 
 def _words(report: Report, arguments: argparse.Namespace) -> None:
-    speech = (*real_speech(), *(more_speech(arguments.more) if arguments.more else ()))
+    more = more_speech(arguments.more) if arguments.more else ()
+    speech = (*real_speech(), *packaged_speech(), *more)
     wrong: dict[str, list[str]] = {s.name: [s.name, f"{s.seconds:.1f}", s.origin] for s in speech}
     rows: list[list[str]] = []
     with tempfile.TemporaryDirectory() as made:
@@ -155,23 +156,30 @@ def _by_kinds(
     """Measure one model on all that it understands, and judge it by one voice at a time."""
     known = [s for s in speech if s.language == "en" or not name.endswith(".en")]
     each = [_errors(model, way, known) for way in WAYS]
-    english = [s for s in known if s.language == "en"]
-    groups = {
-        "read aloud": [s for s in english if s.kind == "clean"],
-        "free talk": [s for s in english if s.kind == "talk"],
-        ONE_VOICE: [s for s in english if s.kind in ("clean", "talk")],
-        "German": [s for s in known if s.language == "de"],
-        "meetings": [s for s in known if s.kind == "meeting"],
-        ALL: [s for s in known if s.kind != "elsewhere"],
-        "from other folders": [s for s in known if s.kind == "elsewhere"],
-    }
+    groups = _groups(known)
     rows += [_row(f"{name}, {what}", group, each) for what, group in groups.items() if group]
-    for what in (ONE_VOICE, ALL):
-        total = _total(each[0], groups[what])
-        seconds = sum(s.seconds for s in groups[what])
-        told = f"WER of {name}, {what}: {seconds:.0f} s, {total.count} words"
-        report.bar(told, total.percent, limit, "%", ".1f")
+    total = _total(each[0], groups[ONE_VOICE])
+    seconds = sum(s.seconds for s in groups[ONE_VOICE])
+    told = f"WER of {name}, {ONE_VOICE}: {seconds:.0f} s, {total.count} words"
+    report.bar(told, total.percent, limit, "%", ".1f")
     return each[0]
+
+
+def _groups(speech: Sequence[Said]) -> dict[str, list[Said]]:
+    english = [s for s in speech if s.language == "en"]
+    groups = {}
+    for where, packaged in (("4_audio", False), ("packages", True)):
+        here = [s for s in english if s.packaged == packaged]
+        groups[f"{where}, read aloud"] = [s for s in here if s.kind == "clean"]
+        groups[f"{where}, free talk"] = [s for s in here if s.kind == "talk"]
+        groups[f"{where}, one voice at a time"] = [s for s in here if s.kind in ONE_KIND]
+    return groups | {
+        "read aloud, all": [s for s in english if s.kind == "clean"],
+        ONE_VOICE: [s for s in english if s.kind in ONE_KIND],
+        "meetings": [s for s in english if s.kind == "meeting"],
+        "German": [s for s in speech if s.language == "de"],
+        "from other folders": [s for s in english if s.kind == "elsewhere"],
+    }
 
 
 def _noisy(report: Report, rows: list[list[str]], speech: Sequence[Said]) -> None:
@@ -208,7 +216,7 @@ def _percent(e: _Errors) -> str:
 
 
 def _one_voice() -> list[Said]:
-    return [s for s in real_speech() if s.kind in ("clean", "talk") and s.language == "en"]
+    return _groups([*real_speech(), *packaged_speech()])[ONE_VOICE]
 
 
 def _peers(report: Report, _: argparse.Namespace) -> None:

