@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -439,12 +440,16 @@ def _fits(model: Model) -> list[Fit]:
         step_s=search.step_s, slopes=search.slopes, most=search.starts,
     )  # fmt: skip
     begin = promising(model, begin, search.within_s, search.followed)
-    first = [fit(model, s, within_s=search.within_s) for s in begin]
+    # Only from a known place is there much beforehand that windows might outvote.
+    ways = (False, True) if known else (False,)
+    first = [
+        fit(model, s, within_s=search.within_s, stays_alike=a) for s, a in product(begin, ways)
+    ]
     first.sort(key=lambda f: -f.score)
     earlier = [
-        fit(model, s, within_s=EARLIER_S[0])
+        fit(model, s, within_s=EARLIER_S[0], stays_alike=a)
         for f in first[:EARLIER_OF]
-        for s in _earlier(f, before.place_m if known else f.place_m)
+        for s, a in product(_earlier(f, before.place_m if known else f.place_m), ways)
     ]
     found = sorted([*first, *earlier], key=lambda f: -f.score)
     return found if known else [f for f in found if _in_room(f)] or found

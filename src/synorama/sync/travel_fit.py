@@ -159,8 +159,8 @@ class Fit:
     x
         The unknowns.
     score
-        How clearly the windows are heard when they are expected, less what it takes to believe
-        it, for each window; from 0 to 6.
+        How clearly the windows are heard when they are expected, each, from 0 to 6; less what it
+        takes to believe it.
     covariance
         Of the unknowns.
     clarity
@@ -232,12 +232,19 @@ def promising(model: Model, begin: Sequence[Start], within_s: float, most: int) 
     return [start for _, start in judged[:most]]
 
 
-def fit(model: Model, start: Start, *, within_s: float) -> Fit:
-    """Solve from a start on that is right to within some time."""
+def fit(model: Model, start: Start, *, within_s: float, stays_alike: bool = False) -> Fit:
+    """Solve from a start on that is right to within some time.
+
+    Parameters
+    ----------
+    stays_alike
+        Let each stay count once, however many windows it has. Windows are finer, but those of one
+        stay err alike, and together they outvote what is known beforehand.
+    """
     x = model.begin(start)
     for near in (n for n in NARROWING_S if n <= within_s):
         for _ in range(ROUNDS):
-            x = _step(model, x, near)
+            x = _step(model, x, near, stays_alike=stays_alike)
     expected = model.expected_s(x)
     lag, height = model.rows.peaks(expected, EXACT_S)
     residuals = np.where(height > STANDS_OUT, lag - expected, np.nan)
@@ -258,17 +265,23 @@ def _clarity(model: Model, x: Float64, height: Float64) -> Float64:
 
 
 def _score(model: Model, x: Float64, clarity: Float64) -> float:
-    """Tell how good a solution is for each window, less what it takes to believe it."""
+    """Tell how good a solution is for each window, less what it takes to believe it.
+
+    Each stay is one witness against what is known beforehand.
+    """
     off = x - model.mean
     beyond_belief = 0.5 * float(off @ model.information @ off)
-    return float(clarity.sum() - beyond_belief) / len(clarity)
+    return float(clarity.mean()) - beyond_belief / model.rows.stays
 
 
-def _step(model: Model, x: Float64, near_s: float) -> Float64:
+def _step(model: Model, x: Float64, near_s: float, *, stays_alike: bool = False) -> Float64:
     """Return the unknowns after one step of robust least squares."""
     lag, height = model.rows.peaks(model.expected_s(x), near_s)
     off, sigma = lag - model.expected_s(x), near_s / 2
-    weight = np.clip((height - STANDS_OUT) / (CLEAR - STANDS_OUT), 0, 1) / sigma**2
+    heard = np.clip((height - STANDS_OUT) / (CLEAR - STANDS_OUT), 0, 1)
+    if stays_alike:
+        heard /= np.maximum(np.bincount(model.rows.stay, heard), 1)[model.rows.stay]
+    weight = heard / sigma**2
     weight *= np.minimum(1, HUBER * sigma / np.maximum(np.abs(off), 1e-9))
     slopes = model.slopes(x)
     normal = (slopes * weight[:, np.newaxis]).T @ slopes + model.information
