@@ -150,17 +150,20 @@ def _line(bar: Bar, rows: Mapping[int, Measures]) -> str:
     verdict = "met" if _passed(bar, rows) else "**not met**"
     if not values:
         return f"| {bar.what} | nothing | {bar.limit:g} {bar.unit} | 0 | {verdict} |"
-    result = _result(bar, rows)
+    told = _told(bar, rows)
     if math.isinf(bar.limit):
-        return f"| {bar.what} | {bar.how} {result:.3g} {bar.unit} | | {len(values)} | |"
+        return f"| {bar.what} | {told} | | {len(values)} | |"
+    side = "least" if bar.how == "share" else "most"
+    limit = f"{100 * bar.limit:g} %" if bar.how == "share" else f"{bar.limit:g} {bar.unit}"
+    return f"| {bar.what} | {told} | at {side} {limit} | {len(values)} | {verdict} |"
+
+
+def _told(bar: Bar, rows: Mapping[int, Measures]) -> str:
+    result, values = _result(bar, rows), _values(bar, rows)
     if bar.how == "share":
         low, high = wilson(sum(values), len(values))
-        told = f"{100 * result:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
-        return (
-            f"| {bar.what} | {told} | at least {100 * bar.limit:g} % | {len(values)} | {verdict} |"
-        )
-    told = f"{bar.how} {result:.3g} {bar.unit}"
-    return f"| {bar.what} | {told} | at most {bar.limit:g} {bar.unit} | {len(values)} | {verdict} |"
+        return f"{100 * result:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
+    return f"{bar.how} {result:.3g} {bar.unit}"
 
 
 def wilson(hits: float, count: int) -> tuple[float, float]:

@@ -12,6 +12,7 @@ sync and by refinement, is compared on both sides of that, but for the pause tha
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -63,7 +64,7 @@ BARS = (
     Bar("unknown_ms", "its error over the session", "ms", 1.0, "median"),
     Bar("unknown_refined", "position unknown: found by sound", "", 0.5, "share"),
     Bar("made_up", "losses told where nothing was lost", "", 0.0),
-    Bar("lost_seen", "10 to 80 ms lost: seen by sync (no bar)", "", 0.0, "share"),
+    Bar("lost_seen", "10 to 80 ms lost: seen by sync", "", -math.inf, "share"),
     Bar("lost_told", "10 to 80 ms lost: seen by sync or by refinement", "", 0.95, "share"),
     Bar("lost_ms", "its error on both sides, position to 10 cm", "ms", 1.0, "median"),
     Bar("lost_held", "its interval holds the truth on both sides", "", 0.95, "share"),
