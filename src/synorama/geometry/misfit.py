@@ -34,7 +34,6 @@ FEWEST, MOST = 60, 600  # local shifts wanted; their matrices are inverted
 ALIKE_M = 4.0  # within which the field is much the same: half a room
 USUAL_M, USUAL_ROUGH_M = 0.0015, 0.0005  # of rigid scans of simulated rooms
 SPREAD = 1.0  # of the logarithm of these, between rooms
-POWER = 0.5
 REACH = 5.0  # of the logarithm, in which the size is sought
 
 
