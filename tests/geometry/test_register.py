@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.spatial import cKDTree
 from typer.testing import CliRunner
 
 from synorama.cli import app
@@ -22,6 +23,7 @@ from synorama.errors import (
     UpDirectionError,
     UsageError,
 )
+from synorama.geometry import prepare
 from synorama.geometry.confidence import displacement_sigma_m
 from synorama.geometry.correspond import transform_from_pairs
 from synorama.geometry.fine import rotation_of
@@ -166,6 +168,22 @@ def test_outliers_two_kilometres_away_change_nothing(pair: Pair) -> None:
     rng = np.random.default_rng(0)
     far = rng.uniform(-2000, 2000, (len(pair.scan.points_m) // 50, 3))
     scan = _scan(pair, np.concatenate([pair.scan.points_m, far]))
+    result = register(scan, pair.glasses, _options(pair))
+    assert result.status == "accepted"
+    assert result.T_target_source is not None
+    assert errors(pair, result.T_target_source.matrix)[1] < 0.006
+
+
+def test_more_points_than_are_of_use_are_averaged_first(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    some = np.tile(pair.scan.points_m, (4, 1))
+    scan = _scan(pair, some + 0.001 * rng.standard_normal(some.shape))
+    monkeypatch.setattr(prepare, "MANY", len(some) // 2)
+    averaged = prepare.few_enough(some)
+    assert len(averaged) < len(some) // 3
+    assert cKDTree(some).query(averaged)[0].max() < prepare.MANY_CELL_M
     result = register(scan, pair.glasses, _options(pair))
     assert result.status == "accepted"
     assert result.T_target_source is not None

@@ -21,7 +21,17 @@ if TYPE_CHECKING:
     Bool = NDArray[np.bool_]
     Float64 = NDArray[np.float64]
 
-__all__ = ["Points", "check_cloud", "check_units", "cleaned", "resolution", "span_m", "thinned"]
+__all__ = [
+    "Points",
+    "check_cloud",
+    "check_units",
+    "cleaned",
+    "few_enough",
+    "middle_m",
+    "resolution",
+    "span_m",
+    "thinned",
+]
 
 MOST_INVERSE_SIGMA, MOST_SIGMA_M = 0.005, 0.05
 MOST_AWAY_M = 60.0  # of glasses' points from their middle
@@ -33,6 +43,7 @@ UNIT_RATIO = 25.0
 UNITS = {0.001: "millimetres", 0.01: "centimetres", 0.0254: "inches", 1000.0: "kilometres"}
 ROOM_SPACING_M, ROOM_SPAN_M = 0.05, 3.0
 LONE_NEIGHBOURS, LONE_REACH, THIN_CELL = 5, 3.3, 0.06
+MANY, MANY_CELL_M = 3_000_000, 0.01
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,7 +68,8 @@ def check_cloud(cloud: PointCloud) -> Float64:
     FlatCloudError
         All in one place, on one line or in one plane.
     """
-    points = cloud.points_m[np.isfinite(cloud.points_m).all(axis=1)]
+    finite = np.isfinite(cloud.points_m)
+    points = cloud.points_m if finite.all() else cloud.points_m[finite.all(axis=1)]
     if len(points) < FEWEST:
         raise EmptyCloudError(
             f"'{cloud.frame}' has {len(points)} usable points, and {FEWEST} are the least",
@@ -141,6 +153,27 @@ def cleaned(cloud: PointCloud, trajectory_m: Float64 | None = None) -> Points:
         return Points(points, np.asarray(sigma, np.float64))
     _, nearest = cKDTree(trajectory_m).query(points)
     return Points(points, np.asarray(sigma, np.float64), trajectory_m[nearest])
+
+
+def middle_m(points_m: Float64) -> Float64:
+    """Return whole metres near the median of a cloud ``(N, 3)``, of some of its points."""
+    some = points_m[:: max(1, len(points_m) // SAMPLE)]
+    return np.asarray(np.floor(np.median(some, axis=0)), np.float64)
+
+
+def few_enough(points_m: Float64) -> Float64:
+    """Return many millions of points as their means in cubes of a centimetre; fewer as they are.
+
+    Every later step averages over 2 cm or more. Points are near the origin: ``small_gicp`` numbers
+    cubes by 21 bits along an axis. In cubes of a smaller thing's points sides are smaller.
+    """
+    if len(points_m) <= MANY:
+        return points_m
+    import small_gicp
+
+    side_m = MANY_CELL_M * min(1.0, span_m(points_m) / ROOM_SPAN_M)
+    means = small_gicp.voxelgrid_sampling(points_m, side_m, num_threads=1)
+    return np.ascontiguousarray(means.points()[:, :3])
 
 
 def thinned(points_m: Float64, unit: float) -> Float64:

@@ -30,6 +30,8 @@ from synorama.geometry.prepare import (
     check_cloud,
     check_units,
     cleaned,
+    few_enough,
+    middle_m,
     resolution,
     thinned,
 )
@@ -182,10 +184,10 @@ class _Task:
         if surface.sigma_m is not None:
             surface_m = cleaned(surface).points_m
         check_cloud(PointCloud(points.frame, used.points_m))
-        origins = np.floor(np.median(used.points_m, axis=0)), np.floor(np.median(surface_m, axis=0))
+        origins = middle_m(used.points_m), middle_m(surface_m)
         seen = None if used.seen_from_m is None else used.seen_from_m - origins[0]
         about = Points(used.points_m - origins[0], used.sigma_m, seen)
-        placed = surface_m - origins[1]
+        placed = few_enough(surface_m - origins[1])
         unit = max(resolution(placed), 1.0 if points.sigma_m is not None else 0.0)
         dense, rng = surface.sigma_m is None, np.random.default_rng(asked.seed)
         return cls(about, placed, *origins, unit, asked, dense, rng)
