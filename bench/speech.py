@@ -137,7 +137,7 @@ def _words(report: Report, arguments: argparse.Namespace) -> None:
             for said in speech:
                 e = ours.get(said.name)
                 wrong[said.name].append(f"{e.wrong} of {e.count}" if e else "")
-    _noisy(report, rows, _one_voice())
+    _noisy(report, rows, _groups(speech)[ONE_VOICE])
     head = ["", "s", "words", "Synorama WER", "faster-whisper WER", "with its VAD", "CPU s/s each"]
     title = "Beside faster-whisper: same model, sounds and normaliser; wrong words; 95 % bounds"
     report.note(title, head, rows)
@@ -215,13 +215,13 @@ def _percent(e: _Errors) -> str:
 # --- peers ------------------------------------------------------------------------------------
 
 
-def _one_voice() -> list[Said]:
-    return _groups([*real_speech(), *packaged_speech()])[ONE_VOICE]
+def _at_hand() -> list[Said]:
+    return _groups(real_speech())["4_audio, one voice at a time"]
 
 
 def _peers(report: Report, _: argparse.Namespace) -> None:
     """Compare what processes of their own take, loading the model included."""
-    speech = _one_voice()
+    speech = _at_hand()
     seconds = sum(s.seconds for s in speech)
     rows = []
     for name in ("Synorama", "faster-whisper"):
@@ -250,7 +250,7 @@ def _peer(
 
 def _recognized(name: str) -> list[str]:
     way = {"Synorama": _ours, "faster-whisper": _library}[name]
-    return [way(tiny(), said) for said in _one_voice()]
+    return [way(tiny(), said) for said in _at_hand()]
 
 
 # --- word times -------------------------------------------------------------------------------
