@@ -189,6 +189,13 @@ class Fit:
         return np.asarray(self.covariance[knots : knots + 3, knots : knots + 3])
 
     @property
+    def strain2(self) -> float:
+        """How far it takes the glasses' clocks and the speed of sound, in sigmas squared."""
+        rest = slice(len(self.model.knots_s) + 3, None)
+        off = self.x[rest] - self.model.mean[rest]
+        return float(off @ self.model.information[rest, rest] @ off)
+
+    @property
     def windows(self) -> int:
         """How many windows are heard when they are expected."""
         return int(np.isfinite(self.residuals_s).sum())
