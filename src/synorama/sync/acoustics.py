@@ -70,7 +70,7 @@ SIGMA_FACTOR = 2.5  # against truth the formal error is too small: see the relia
 FLOOR_MS = 0.03
 FARTHEST_M = 8.0  # two devices in one room
 TRAVEL_MS = 1e3 * FARTHEST_M / SPEED_OF_SOUND_M_S
-HEARD_SCORE = 0.25  # sound of another session reaches 0.06
+HEARD = 0.25  # clarity of the mean window; sound of another session reaches 0.06
 ECHO_LATER_S = 8e-4  # an echo's way is that much longer; nearer clocks are one, seen differently
 FARTHEST_HEARD_M = 12.0  # a camera that is found farther away is an echo's
 UNKNOWN_MOST_MS = 1.2  # beyond, a wrong solution is as likely as the right one
@@ -530,7 +530,7 @@ class _Task:
 
     def doubted(self, reason: str, solved: Sequence[_Solved], *, complete: bool) -> SoundTravel:
         """Give out what holds wherever the camera stood: speech was heard, its way is unknown."""
-        heard = min(s.score for s in solved) >= HEARD_SCORE
+        heard = min(float(s.fit.clarity.mean()) for s in solved) >= HEARD
         if self.place is not None or not heard or not complete:
             return self.refused(reason, solved)
         found = self._accepted(solved, TRAVEL_MS)
