@@ -274,11 +274,13 @@ def _clarity(model: Model, x: Float64, height: Float64) -> Float64:
 def _score(model: Model, x: Float64, clarity: Float64) -> float:
     """Tell how good a solution is for each window, less what it takes to believe it.
 
-    Each stay is one witness against what is known beforehand.
+    Each stay is one witness against what is known beforehand; but how a clock bends is known only
+    by experience, and each window speaks against that.
     """
     off = x - model.mean
-    beyond_belief = 0.5 * float(off @ model.information @ off)
-    return float(clarity.mean()) - beyond_belief / model.rows.stays
+    bends = np.diff(x[: len(model.knots_s)], 2) / BEND_SIGMA_S
+    bent, all_told = 0.5 * float(bends @ bends), 0.5 * float(off @ model.information @ off)
+    return float(clarity.mean()) - (all_told - bent) / model.rows.stays - bent / len(clarity)
 
 
 def _step(model: Model, x: Float64, near_s: float, *, stays_alike: bool = False) -> Float64:
