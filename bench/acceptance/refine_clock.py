@@ -46,11 +46,11 @@ TRAVEL_MS = 1e3 * FARTHEST_M / SPEED_OF_SOUND_M_S
 BARS = (
     Bar("placed", "placed by sync; the others are not counted below", "", 0.9, "share"),
     Bar("sync_held", "by sync alone: its interval holds the truth", "", 0.95, "share"),
-    Bar("at_5cm_ms", "position to 5 cm: error over the session", "ms", math.inf),
+    Bar("at_5cm_ms", "position to 5 cm: error over the session", "ms", 0.5),
     Bar("at_5cm_half_ms", "sessions with at most 0.5 ms", "", 0.95, "share"),
     Bar("at_5cm_held", "its interval holds the truth", "", 0.95, "share"),
     Bar("at_5cm_interval_ms", "its interval", "ms", 0.5, "median"),
-    Bar("at_10cm_ms", "position to 10 cm: error over the session", "ms", math.inf),
+    Bar("at_10cm_ms", "position to 10 cm: error over the session", "ms", 1.0, "median"),
     Bar("at_10cm_one_ms", "sessions with at most 1 ms", "", 0.95, "share"),
     Bar("at_10cm_held", "its interval holds the truth", "", 0.95, "share"),
     Bar("at_10cm_interval_ms", "its interval", "ms", 1.0, "median"),
