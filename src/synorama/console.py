@@ -232,7 +232,7 @@ def _place_sigma(place: Mapping[str, Any]) -> str:
     turn, shift = place["sigma_rotation_deg"], place["sigma_translation_m"]
     if place["T_world_source"] is None or turn is None:
         return "-"
-    return f"{turn:.2g} deg" if shift is None else f"{1e3 * shift:.2g} mm, {turn:.2g} deg"
+    return f"{turn:.2g} deg" if shift is None else f"{float(f'{1e3 * shift:.2g}'):g} mm, {turn:.2g} deg"
 
 
 def _place_basis(place: Mapping[str, Any]) -> str:
@@ -265,4 +265,4 @@ def _object_place(one: Mapping[str, Any]) -> str:
         return "not placed"
     if one["sigma_m"] is None:
         return f"by a {one['placed_by']}, {one['placed_how']}"
-    return f"by {one['placed_by']} to the scan, {1e3 * one['sigma_m']:.2g} mm at 1 sigma"
+    return f"by {one['placed_by']} to the scan, {float(format(1e3 * one['sigma_m'], '.2g')):g} mm at 1 sigma"
