@@ -228,11 +228,16 @@ def place_rows(places: Sequence[Mapping[str, Any]]) -> list[list[str]]:
     ]
 
 
+def _millimetres(length_m: float) -> str:
+    """Return a length by two figures, never as a power of ten."""
+    return f"{float(f'{1e3 * length_m:.2g}'):g} mm"
+
+
 def _place_sigma(place: Mapping[str, Any]) -> str:
     turn, shift = place["sigma_rotation_deg"], place["sigma_translation_m"]
     if place["T_world_source"] is None or turn is None:
         return "-"
-    return f"{turn:.2g} deg" if shift is None else f"{float(f'{1e3 * shift:.2g}'):g} mm, {turn:.2g} deg"
+    return f"{turn:.2g} deg" if shift is None else f"{_millimetres(shift)}, {turn:.2g} deg"
 
 
 def _place_basis(place: Mapping[str, Any]) -> str:
@@ -265,4 +270,4 @@ def _object_place(one: Mapping[str, Any]) -> str:
         return "not placed"
     if one["sigma_m"] is None:
         return f"by a {one['placed_by']}, {one['placed_how']}"
-    return f"by {one['placed_by']} to the scan, {float(format(1e3 * one['sigma_m'], '.2g')):g} mm at 1 sigma"
+    return f"by {one['placed_by']} to the scan, {_millimetres(one['sigma_m'])} at 1 sigma"
