@@ -7,15 +7,15 @@ and reaches the camera after a way that changes as they walk. All windows of all
 have one answer to where the camera stands and what its clock is.
 
 `synorama.sync.own_voice` finds the windows, `synorama.sync.travel_rows` correlates them,
-`synorama.sync.travel_search` finds where to begin, `synorama.sync.travel_fit` solves,
-`synorama.sync.travel_leaps` tells where samples were lost.
+`synorama.sync.travel_search` finds where to begin, `synorama.sync.travel_fit` follows each start,
+`synorama.sync.travel_solve` tells which solution to believe, `synorama.sync.travel_leaps` where
+samples were lost.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,10 +25,10 @@ from synorama.records import RecordingClock, SoundTravel
 from synorama.sync import pieces
 from synorama.sync.own_voice import Speech, Talker, own_speech
 from synorama.sync.pieces import Pieces
-from synorama.sync.travel_fit import Before, Fit, Model, fit, promising
+from synorama.sync.travel_fit import Before, Fit
 from synorama.sync.travel_leaps import Loss, lost, meeting
 from synorama.sync.travel_rows import Rows, correlate_speech
-from synorama.sync.travel_search import Start, room_grid, starts
+from synorama.sync.travel_solve import Solved, elsewhere_m, solve
 from synorama.timebase import NS_PER_S, ClockMap
 
 if TYPE_CHECKING:
@@ -49,30 +49,16 @@ __all__ = [
 ]
 
 SPEED_OF_SOUND_M_S = 343.0
-LEAST_WINDOWS, LEAST_STAYS = 24, 4
-FEWER_WINDOWS, FEWER_STAYS = 8, 2  # once its place and rate are known from another stretch
-RIVAL = 1.0  # standard errors: a clock that the best leads by less cannot be ruled out
-WIDEST_S = 5e-3  # by how much rivals may differ; an interval that holds them all is of no use
-SAME_CLOCK_S = 5e-4
-KNOWN_M = 0.5  # a position that is known so well is known
-# A right position moves by more than that, in sigmas squared, once in 350 times, and what else is
-# known of is not strained so far. Of 236 right ones none had a better place elsewhere.
-MOST_MOVED2, MUCH_BETTER = 14.0, 1.25
-EARLIER_S = (5e-4, 1e-3, 1.5e-3, 2e-3, 2.5e-3)
-EARLIER_OF = 3  # solutions may be echoes': what is so much earlier is tried too
 MICROPHONE_M = 0.03  # from the camera's middle to its microphone, one sigma along each axis
 SPREAD_M = (4.0, 4.0, 0.7)  # of a camera that stands somewhere in the room, around the mouths
 DRIFT_SIGMA = 100e-6  # of cameras' crystals
 SAME_DRIFT_SIGMA = 2e-6  # from one segment of a recording to the next
-BENDS_FROM_S, KNOT_S = 150.0, 60.0
 Z95 = 1.96
 SIGMA_FACTOR = 2.5  # against truth the formal error is too small: see the reliability table
 FLOOR_MS = 0.03
 FARTHEST_M = 8.0  # two devices in one room
 TRAVEL_MS = 1e3 * FARTHEST_M / SPEED_OF_SOUND_M_S
 HEARD = 0.25  # clarity of the mean window; scrambled windows of a session reach 0.04 to 0.29
-ECHO_LATER_S = 8e-4  # an echo's way is that much longer; nearer clocks are one, seen differently
-FARTHEST_HEARD_M = 12.0  # a camera that is found farther away is an echo's
 UNKNOWN_MOST_MS = 1.2  # beyond, a wrong solution is as likely as the right one
 UNKNOWN_FLOOR_MS = 3.0  # nobody measured where the camera stands: nothing below is claimed
 RATE_SIGMA_PPM = 1.0
@@ -80,27 +66,6 @@ ELSEWHERE = (
     "by what it heard of the wearers it stood {off_m:.1f} m from the position that is given: check "
     "the position, its frame and its sigma"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class _Search:
-    """How to look, and what to ask of what is found.
-
-    Steps of lags, number of tilts, of starts, and of those that are followed to the end, how
-    good the best of them will be, and the score that is needed. Sound of another session reaches
-    0.06.
-    """
-
-    step_s: float
-    slopes: int
-    starts: int
-    followed: int
-    within_s: float
-    score_needed: float
-
-
-KNOWN = _Search(2.5e-4, 21, 12, 12, 5e-4, 0.3)
-UNKNOWN = _Search(5e-4, 11, 60, 20, 1e-3, 1.8)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -179,20 +144,21 @@ def refine_camera(
 
 def _followed(
     heard: Heard, place: Place | None, before: Before
-) -> tuple[SoundTravel, _Solved | None]:
+) -> tuple[SoundTravel, Solved | None]:
     """Solve segment by segment, the longest first; where samples were lost a segment ends.
 
     With the result the solution of the whole is given, where that is the one to believe: nothing is
     sure of what a loss seemed to part.
     """
     task, whole = _Task(heard, place), None
-    waiting, solved = sorted(heard.rough, key=_length_ns), list[_Solved]()
+    waiting, solved = sorted(heard.rough, key=_length_ns), list[Solved]()
     while waiting:
         rough = waiting.pop()
-        found = _solve(rough, _rows_of(heard, rough), before, is_first=not solved)
+        found = solve(rough, _rows_of(heard, rough), before, is_first=not solved)
         if isinstance(found, str):
             return task.refused(found, solved), whole
-        off_m = 0.0 if place is None or solved else _elsewhere_m(heard, found)
+        anywhere = _before(heard, None, before.speed_m_s)
+        off_m = 0.0 if place is None or solved else elsewhere_m(found, anywhere)
         if off_m:  # then what seems to be lost is not
             reason = ELSEWHERE.format(off_m=off_m)
             return _Task(heard, place).refused(reason, [found]), whole
@@ -284,212 +250,6 @@ def _parted(rough: ClockMap, loss: Loss) -> tuple[ClockMap, ClockMap]:
     return replace(rough, valid_ns=(first, at)), replace(rough, valid_ns=(at, last))
 
 
-# --- solving ---------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Solved:
-    """The best solution for a piece of a rough clock.
-
-    With how good the best other clock is over it, how far rivals are off, and the solution that
-    is heard better from elsewhere than the camera was said to stand, if any.
-    """
-
-    rough: ClockMap
-    fit: Fit
-    runner_up: float
-    rivals_s: float
-    elsewhere: Fit | None
-    score_needed: float
-
-    @property
-    def score(self) -> float:
-        return self.fit.score
-
-    @property
-    def doubt(self) -> str:
-        """Why it cannot be trusted; empty if it can."""
-        if self.score < self.score_needed:
-            return (
-                "wearers' speech is not heard clearly enough when it is expected "
-                f"(score {self.score:.2f}, needs {self.score_needed:.2f})"
-            )
-        if self.rivals_s > WIDEST_S:
-            return f"wearers' speech fits clocks that are {1e3 * self.rivals_s:.1f} ms apart"
-        return ""
-
-
-def _solve(rough: ClockMap, rows: Rows, before: Before, *, is_first: bool) -> _Solved | str:
-    """Solve for one segment; say in words why there is nothing to solve."""
-    windows, stays = (LEAST_WINDOWS, LEAST_STAYS) if is_first else (FEWER_WINDOWS, FEWER_STAYS)
-    if rows.count < windows or rows.stays < stays:
-        return (
-            f"it heard only {rows.count} windows of wearers' own speech, from {rows.stays} places; "
-            f"{windows} and {stays} are needed"
-        )
-    model = Model.of(rows, _knots(rows.times_s), before)
-    fits = _fits(model)
-    at_ns = _parting_ns(fits)
-    if at_ns is not None:
-        fits = sorted([*fits, *_from_sides(model, at_ns)], key=lambda f: -f.score)
-    chosen = _chosen(fits)
-    others = [f.score for f in fits if _apart_s(f, chosen) > SAME_CLOCK_S]
-    return _Solved(
-        rough,
-        chosen,
-        max([0.0, *others]) / max(fits[0].score, 1e-9),
-        max(_apart_s(f, chosen) for f in _rivals(fits)),
-        _heard_elsewhere(fits, chosen),
-        _search(before).score_needed,
-    )
-
-
-def _rivals(fits: Sequence[Fit]) -> list[Fit]:
-    return [f for f in fits if fits[0].lead(f) < RIVAL]
-
-
-def _chosen(fits: Sequence[Fit]) -> Fit:
-    """Return the best solution; from a known place the one of direct sound among rivals."""
-    before, rivals = fits[0].model.before, _rivals(fits)
-    near = [f for f in rivals if _is_at(before, f.place_m)] or rivals
-    return _direct(near) if _search(before) is KNOWN else fits[0]
-
-
-def _parting_ns(fits: Sequence[Fit]) -> int | None:
-    """Return where to try either side by itself; None where the whole is solved well.
-
-    What seems to be a loss, or a fit that is poor though the place is known, may be a wrong rate:
-    a side, over which it matters less, tells.
-    """
-    chosen = _chosen(fits)
-    loss = lost(chosen)
-    if loss is not None:
-        return loss.middle_ns
-    search, rows = _search(chosen.model.before), chosen.model.rows
-    if search is KNOWN and chosen.score < search.score_needed:
-        return rows.origin_ns + round(float(np.median(rows.times_s)) * NS_PER_S)
-    return None
-
-
-def _from_sides(model: Model, at_ns: int) -> Iterator[Fit]:
-    """Yield solutions that begin as either side of a moment is solved by itself."""
-    rows = model.rows
-    ends = (float(rows.times_s.min()), float(rows.times_s.max()))
-    first, last = (rows.origin_ns + round(t * NS_PER_S) for t in ends)
-    middle = np.array([rows.times_s.mean()])
-    for side in (rows.within(first, at_ns), rows.within(at_ns, last)):
-        if side.count >= LEAST_WINDOWS:
-            best = _fits(Model.of(side, _knots(side.times_s), model.before))[0]
-            slope = float(np.diff(best.clock_error_s(middle + np.array([0.0, 1.0])))[0])
-            start = Start(float(best.clock_error_s(middle)[0]), slope, best.place_m)
-            yield fit(model, start, within_s=UNKNOWN.within_s)
-
-
-def _heard_elsewhere(fits: Sequence[Fit], chosen: Fit) -> Fit | None:
-    """Return the best solution from elsewhere that is heard better and strains nothing else."""
-    before, heard = chosen.model.before, chosen.clarity.sum()
-    for f in fits:
-        strained = f.strain2 > MOST_MOVED2
-        if f.clarity.sum() > heard and not strained and not _is_at(before, f.place_m):
-            return f
-    return None
-
-
-def _elsewhere_m(heard: Heard, solved: _Solved) -> float:
-    """Return how far from where it was said to stand speech puts a camera; 0 where it agrees."""
-    found, before = solved.elsewhere or solved.fit, solved.fit.model.before
-    if not _is_at(before, found.place_m):
-        return float(np.linalg.norm(found.place_m - before.place_m))
-    anywhere = _before(heard, None, before.speed_m_s)
-    free = _fits(Model.of(found.model.rows, found.model.knots_s, anywhere))[0]
-    better = free.score >= max(UNKNOWN.score_needed, MUCH_BETTER * found.score)
-    if not better or _is_at(before, free.place_m):
-        return 0.0
-    return float(np.linalg.norm(free.place_m - before.place_m))
-
-
-def _apart_s(one: Fit, other: Fit) -> float:
-    """Return by how much two clocks differ at most."""
-    knots = one.model.knots_s
-    return float(np.abs(one.clock_error_s(knots) - other.clock_error_s(knots)).max())
-
-
-def _direct(rivals: Sequence[Fit]) -> Fit:
-    """Return the best of some solutions, or of those by which speech came clearly earlier.
-
-    From a known place such a later one is an echo's, which may be the louder of the two: but
-    nothing comes before direct sound.
-    """
-    best = rivals[0]
-    for f in rivals[1:]:
-        if _late_s(best) - _late_s(f) > ECHO_LATER_S:
-            best = f
-    return best
-
-
-def _late_s(found: Fit) -> float:
-    return float(found.clock_error_s(found.model.knots_s).mean())
-
-
-def _is_at(before: Before, place_m: Float64) -> bool:
-    """Tell whether a place is where the camera was said to stand, as closely as that is known."""
-    moved = place_m - before.place_m
-    return float(moved @ np.linalg.inv(before.covariance_m2) @ moved) <= MOST_MOVED2
-
-
-def _search(before: Before) -> _Search:
-    known = float(np.trace(before.covariance_m2)) < KNOWN_M**2
-    return KNOWN if known else UNKNOWN
-
-
-def _fits(model: Model) -> list[Fit]:
-    """Return solutions from all starts, best first."""
-    rows, before = model.rows, model.before
-    search = _search(before)
-    known = search is KNOWN
-    places = before.place_m[np.newaxis] if known else room_grid(rows)
-    begin = starts(
-        rows, places, before.speed_m_s,
-        step_s=search.step_s, slopes=search.slopes, most=search.starts,
-    )  # fmt: skip
-    begin = promising(model, begin, search.within_s, search.followed)
-    # Only from a known place is there much beforehand that windows might outvote.
-    ways = (False, True) if known else (False,)
-    first = [
-        fit(model, s, within_s=search.within_s, stays_alike=a) for s, a in product(begin, ways)
-    ]
-    first.sort(key=lambda f: -f.score)
-    earlier = [
-        fit(model, s, within_s=EARLIER_S[0], stays_alike=a)
-        for f in first[:EARLIER_OF]
-        for s, a in product(_earlier(f, before.place_m if known else f.place_m), ways)
-    ]
-    found = sorted([*first, *earlier], key=lambda f: -f.score)
-    return found if known else [f for f in found if _in_room(f)] or found
-
-
-def _in_room(found: Fit) -> bool:
-    """Tell whether the camera is as near to all that was said as in a room."""
-    ways = np.linalg.norm(found.model.rows.mouth_m - found.place_m, axis=1)
-    return float(ways.max()) <= FARTHEST_HEARD_M
-
-
-def _earlier(found: Fit, place_m: Float64) -> Iterator[Start]:
-    """Yield starts before a solution, which may be an echo's."""
-    ends = found.model.knots_s[[0, -1]]
-    error = found.clock_error_s(ends)
-    slope = float((error[1] - error[0]) / (ends[1] - ends[0]))
-    for earlier in EARLIER_S:
-        middle = found.clock_error_s(np.array([found.model.rows.times_s.mean()]))
-        yield Start(float(middle[0]) - earlier, slope, place_m)
-
-
-def _knots(times_s: Float64) -> Float64:
-    first, last = float(times_s.min()), float(times_s.max())
-    bends = last - first > BENDS_FROM_S
-    return np.linspace(first, last, round((last - first) / KNOT_S) + 1 if bends else 2)
-
-
 # --- the result ------------------------------------------------------------------------------
 
 
@@ -501,7 +261,7 @@ class _Task:
     place: Place | None
     losses: tuple[Loss, ...] = ()
 
-    def refused(self, reason: str, solved: Sequence[_Solved]) -> SoundTravel:
+    def refused(self, reason: str, solved: Sequence[Solved]) -> SoundTravel:
         """Keep the old clock; what seems to be lost counts if any segment is solved for sure."""
         sure = any(not s.doubt for s in solved)
         worst = min(solved, key=lambda s: s.score, default=None)
@@ -516,7 +276,7 @@ class _Task:
             losses_ns=_table(self.losses if sure else ()),
         )
 
-    def judged(self, solved: Sequence[_Solved]) -> SoundTravel:
+    def judged(self, solved: Sequence[Solved]) -> SoundTravel:
         interval_ms = max(_interval_ms(s) for s in solved)
         if self.place is not None:
             return self._accepted(solved, interval_ms)
@@ -528,7 +288,7 @@ class _Task:
             return self.doubted(reason, solved, complete=True)
         return self._accepted(solved, max(interval_ms, UNKNOWN_FLOOR_MS))
 
-    def doubted(self, reason: str, solved: Sequence[_Solved], *, complete: bool) -> SoundTravel:
+    def doubted(self, reason: str, solved: Sequence[Solved], *, complete: bool) -> SoundTravel:
         """Give out what holds wherever the camera stood: speech was heard, its way is unknown."""
         heard = min(float(s.fit.clarity.mean()) for s in solved) >= HEARD
         if self.place is not None or not heard or not complete:
@@ -545,7 +305,7 @@ class _Task:
             position_sigma_m=unknown,
         )
 
-    def _accepted(self, solved: Sequence[_Solved], interval_ms: float) -> SoundTravel:
+    def _accepted(self, solved: Sequence[Solved], interval_ms: float) -> SoundTravel:
         solved, losses = _met(self.heard.rows, solved, self.losses)
         windows = sum(s.fit.windows for s in solved)
         maps = pieces.joined([_corrected(s) for s in solved])
@@ -580,8 +340,8 @@ class _Task:
 
 
 def _met(
-    rows: Rows, solved: Sequence[_Solved], losses: Sequence[Loss]
-) -> tuple[list[_Solved], list[Loss]]:
+    rows: Rows, solved: Sequence[Solved], losses: Sequence[Loss]
+) -> tuple[list[Solved], list[Loss]]:
     """Let segments end where their own clocks meet, and tell what was lost there.
 
     A loss is found beside one clock, which need not be that of either side.
@@ -603,12 +363,12 @@ def _met(
     return out, [loss for loss in told if abs(loss.lost_ns) >= pieces.SAME_NS]
 
 
-def _ending(solved: _Solved, at_ns: int) -> _Solved:
+def _ending(solved: Solved, at_ns: int) -> Solved:
     span = (solved.rough.range_ns[0], at_ns)
     return replace(solved, rough=replace(solved.rough, valid_ns=span))
 
 
-def _beginning(solved: _Solved, at_ns: int) -> _Solved:
+def _beginning(solved: Solved, at_ns: int) -> Solved:
     span = (at_ns, solved.rough.range_ns[1])
     return replace(solved, rough=replace(solved.rough, valid_ns=span))
 
@@ -619,7 +379,7 @@ def _table(losses: Sequence[Loss]) -> Int64:
     return np.array(rows, np.int64).reshape(-1, 3)
 
 
-def _interval_ms(solved: _Solved) -> float:
+def _interval_ms(solved: Solved) -> float:
     ends = _ends_s(solved.rough, solved.fit.model.rows)
     sigma_s = SIGMA_FACTOR * float(solved.fit.clock_sigma_s(ends).max())
     return FLOOR_MS + 1e3 * (Z95 * sigma_s + solved.rivals_s)
@@ -632,7 +392,7 @@ def _ends_s(rough: ClockMap, rows: Rows) -> Float64:
     return np.asarray((pieces.apply([rough], at) - rows.origin_ns) / NS_PER_S)
 
 
-def _corrected(solved: _Solved) -> ClockMap:
+def _corrected(solved: Solved) -> ClockMap:
     """Return the clock without its error: a line, or one that bends at the knots."""
     rough, found = solved.rough, solved.fit
     rows = found.model.rows

@@ -196,6 +196,24 @@ class Fit:
         return float(off @ self.model.information[rest, rest] @ off)
 
     @property
+    def clock_strain2(self) -> float:
+        """How far it takes the worst of the glasses' clocks, in sigmas squared."""
+        clocks = slice(len(self.model.knots_s) + 3, -1)
+        known = np.diag(self.model.information)[clocks]
+        return float((known * np.square(self.x[clocks])).max())
+
+    @property
+    def faintest(self) -> float:
+        """How far above nothing the wearer is heard who is heard least, in standard errors.
+
+        Each stay is one witness.
+        """
+        rows = self.model.rows
+        stays = np.bincount(rows.stay, self.clarity) / np.maximum(np.bincount(rows.stay), 1)
+        of_each = [stays[np.unique(rows.stay[rows.talker == t])] for t in np.unique(rows.talker)]
+        return min(float(s.sum() / max(np.linalg.norm(s), 1e-9)) for s in of_each)
+
+    @property
     def windows(self) -> int:
         """How many windows are heard when they are expected."""
         return int(np.isfinite(self.residuals_s).sum())
