@@ -226,9 +226,15 @@ class Fit:
 
     def lead(self, other: Fit) -> float:
         """Return by how many standard errors it is the better one; each stay is one witness."""
+        return (self.score - other.score) * self.model.rows.count / self._error_of_clarity(other)
+
+    def clearer(self, other: Fit) -> float:
+        """Return by how many standard errors speech is heard better, whatever it takes."""
+        return float((self.clarity - other.clarity).sum()) / self._error_of_clarity(other)
+
+    def _error_of_clarity(self, other: Fit) -> float:
         better = np.bincount(self.model.rows.stay, self.clarity - other.clarity)
-        by = (self.score - other.score) * self.model.rows.count
-        return by / max(float(np.linalg.norm(better)), 1e-9)
+        return max(float(np.linalg.norm(better)), 1e-9)
 
     def clock_error_s(self, t_s: Float64) -> Float64:
         """Return the error of the rough clock at times of the rows."""

@@ -34,8 +34,9 @@ WIDEST_S = 5e-3  # by how much rivals may differ; an interval that holds them al
 SAME_CLOCK_S = 5e-4
 KNOWN_M = 0.5  # a position that is known so well is known
 # A right position moves by more than that, in sigmas squared, once in 350 times, and what else is
-# known of is not strained so far. Of 236 right ones none had a better place elsewhere.
-MOST_MOVED2, MUCH_BETTER = 14.0, 1.25
+# known of is not strained so far. Half of them move by less than the second.
+MOST_MOVED2, HARDLY_MOVED2 = 14.0, 2.4
+MUCH_BETTER = 1.25  # of 236 right positions none had one elsewhere whose score was so much better
 EARLIER_S = (5e-4, 1e-3, 1.5e-3, 2e-3, 2.5e-3)
 EARLIER_OF = 3  # solutions may be echoes': what is so much earlier is tried too
 BENDS_FROM_S, KNOT_S = 150.0, 60.0
@@ -180,11 +181,15 @@ def _from_sides(model: Model, at_ns: int) -> Iterator[Fit]:
 
 
 def _heard_elsewhere(fits: Sequence[Fit], chosen: Fit) -> Fit | None:
-    """Return the best solution from elsewhere that is heard better and strains nothing else."""
-    before, heard = chosen.model.before, chosen.clarity.sum()
+    """Return the best solution from elsewhere that is heard better and strains nothing else.
+
+    Of one that hardly moves the camera, clearly better: an echo may be as loud as direct sound.
+    """
+    before = chosen.model.before
+    needed = RIVAL if _moved2(before, chosen.place_m) <= HARDLY_MOVED2 else 0.0
     for f in fits:
         strained = f.strain2 > MOST_MOVED2
-        if f.clarity.sum() > heard and not strained and not _is_at(before, f.place_m):
+        if f.clearer(chosen) > needed and not strained and not _is_at(before, f.place_m):
             return f
     return None
 
@@ -256,8 +261,13 @@ def _late_s(found: Fit) -> float:
 
 def _is_at(before: Before, place_m: Float64) -> bool:
     """Tell whether a place is where the camera was said to stand, as closely as that is known."""
+    return _moved2(before, place_m) <= MOST_MOVED2
+
+
+def _moved2(before: Before, place_m: Float64) -> float:
+    """Return how far a place is from where the camera was said to stand, in sigmas squared."""
     moved = place_m - before.place_m
-    return float(moved @ np.linalg.inv(before.covariance_m2) @ moved) <= MOST_MOVED2
+    return float(moved @ np.linalg.inv(before.covariance_m2) @ moved)
 
 
 def _search(before: Before) -> _Search:
