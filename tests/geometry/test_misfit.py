@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from synorama.geometry.fine import Matches
-from synorama.geometry.misfit import Field, field_of, local_shifts
+from synorama.geometry.misfit import Field, LocalShifts, field_of, local_shifts, mean_motion
 
 Float64 = NDArray[np.float64]
 
@@ -49,11 +49,14 @@ def _fitted(seed: int, size_m: float, length_m: float = 4.0) -> tuple[Field, Flo
 
 
 def _told(places: Float64, normals: Float64, misfit: Float64) -> Field:
+    return field_of(_shifts(places, normals, misfit), MIDDLE_M, 1.0)
+
+
+def _shifts(places: Float64, normals: Float64, misfit: Float64) -> LocalShifts:
     apart = misfit[:, np.newaxis] * normals
     which = np.arange(len(places))
     found = Matches(places + apart, normals, apart, np.abs(misfit), misfit, which, which)
-    weight = np.full(len(places), 1 / NOISE_M**2)
-    return field_of(local_shifts(found, weight, 1.0), MIDDLE_M, 1.0)
+    return local_shifts(found, np.full(len(places), 1 / NOISE_M**2), 1.0)
 
 
 @pytest.mark.parametrize("size_mm", [1.5, 8.0])
@@ -72,6 +75,37 @@ def test_the_covariance_is_that_of_the_errors(size_m: float, length_m: float) ->
         square.append(error @ np.linalg.solve(field.covariance, error))
     assert 2.0 < np.mean(square) < 9.5  # six degrees of freedom
     assert np.quantile(square, 0.9) < 20
+
+
+def _bent(seed: int) -> tuple[Float64, Float64, Float64]:
+    """Return by how much the best fit to half a bent room and `mean_motion` are off ``(6,)`` each.
+
+    The truth is the motion that all of the room has on average; told with its covariance.
+    """
+    rng = np.random.default_rng(seed)
+    places, normals = _room(rng)
+    shift = _slow(places, 0.012, 4.0, rng)
+    everywhere = np.concatenate([np.cross(axis, places - MIDDLE_M) for axis in np.eye(3)], axis=1)
+    turning = everywhere.reshape(-1, 3, 3).transpose(0, 2, 1)
+    design = np.concatenate([turning, np.tile(np.eye(3), (len(places), 1, 1))], axis=2)
+    truth = np.linalg.lstsq(design.reshape(-1, 6), shift.ravel(), rcond=None)[0]
+    seen = places[:, 0] < 0.7 * ROOM_M[0]
+    misfit = np.einsum("ni,ni->n", normals, shift) + NOISE_M * rng.standard_normal(POINTS)
+    J = np.concatenate([np.cross(places - MIDDLE_M, normals), normals], axis=1)[seen]
+    fit = np.linalg.lstsq(J, misfit[seen], rcond=None)[0]
+    shifts = _shifts(places[seen], normals[seen], misfit[seen] - J @ fit)
+    field = field_of(shifts, MIDDLE_M, 1.0)
+    motion, covariance = mean_motion(shifts, field, MIDDLE_M, places, 1.0)
+    return fit - truth, fit + motion - truth, covariance
+
+
+def test_a_bent_room_is_placed_by_its_average_and_not_by_what_fits_best() -> None:
+    rooms = [_bent(seed) for seed in range(12)]
+    for part, share in ((slice(3), 0.75), (slice(3, 6), 0.85)):
+        fits, means = (np.mean([np.linalg.norm(r[k][part]) for r in rooms]) for k in (0, 1))
+        assert means < share * fits
+    square = [mean @ np.linalg.solve(covariance, mean) for _, mean, covariance in rooms]
+    assert 2.0 < np.mean(square) < 15.0
 
 
 def test_noise_alone_is_no_field() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,7 +30,7 @@ from synorama.geometry.correspond import transform_from_pairs
 from synorama.geometry.fine import rotation_of
 from synorama.geometry.register import RegistrationOptions, register
 from synorama.records import PointCloud
-from tests.geometry.rooms import Pair, errors, make_pair
+from tests.geometry.rooms import Pair, PairKind, errors, make_pair
 
 Float64 = NDArray[np.float64]
 
@@ -110,6 +111,37 @@ def test_a_good_start_is_not_made_worse_and_a_rough_one_is_enough(pair: Pair) ->
         assert errors(pair, result.T_target_source.matrix)[1] < 0.006
 
 
+def _small(kind: PairKind, seed: int) -> Pair:
+    return make_pair(kind, seed, points=150_000, tracked=40_000, seconds=30.0)
+
+
+@pytest.mark.parametrize("seed", [708, 803])
+def test_a_corridor_is_flagged_along_its_length_though_its_ends_hold_it(seed: int) -> None:
+    pair = _small("corridor", seed)
+    result = register(pair.scan, pair.glasses, _options(pair))
+    assert result.status == "degenerate", result.reason
+    assert result.T_target_source is not None
+    assert errors(pair, result.T_target_source.matrix)[1] < 0.01
+    corners = pair.places_m[:8] - pair.places_m[:8].mean(axis=0)
+    told = re.search(r"\((.+?), (.+?), (.+?)\)", result.weak_directions[0])
+    assert told is not None
+    along = abs(float(np.linalg.svd(corners)[2][0] @ [float(v) for v in told.groups()]))
+    assert along > np.cos(np.radians(15))
+
+
+@pytest.mark.parametrize("seed", [611, 724])
+def test_a_scan_that_bends_is_placed_where_it_is_off_by_nothing_on_average(seed: int) -> None:
+    pair = _small("handheld", seed)
+    result = register(pair.scan, pair.glasses, _options(pair))
+    assert result.status == "accepted", result.reason
+    assert result.T_target_source is not None
+    assert result.covariance is not None
+    off = errors(pair, result.T_target_source.matrix)[1]
+    assert off < 0.013  # the closest fit is 19 and 25 mm off
+    sigma = displacement_sigma_m(result.covariance, pair.glasses.points_m)
+    assert max(0.010, off / 2) <= sigma < 0.025
+
+
 def test_another_room_is_not_accepted() -> None:
     pair = make_pair("normal", 32, points=150_000, tracked=40_000, seconds=20.0, other_room=True)
     try:
@@ -174,20 +206,29 @@ def test_outliers_two_kilometres_away_change_nothing(pair: Pair) -> None:
     assert errors(pair, result.T_target_source.matrix)[1] < 0.006
 
 
-def test_more_points_than_are_of_use_are_averaged_first(
+def test_of_more_points_than_are_of_use_some_are_drawn(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rng = np.random.default_rng(0)
     some = np.tile(pair.scan.points_m, (4, 1))
     scan = _scan(pair, some + 0.001 * rng.standard_normal(some.shape))
     monkeypatch.setattr(prepare, "MANY", len(some) // 2)
-    averaged = prepare.few_enough(some)
-    assert len(averaged) < len(some) // 3
-    assert cKDTree(some).query(averaged)[0].max() < prepare.MANY_CELL_M
+    drawn = prepare.few_enough(some)
+    assert len(drawn) == len(some) // 2
+    assert cKDTree(drawn).query(some)[0].max() < 0.5  # none of the room is left out
+    np.testing.assert_array_equal(drawn, prepare.few_enough(some))
     result = register(scan, pair.glasses, _options(pair))
     assert result.status == "accepted"
     assert result.T_target_source is not None
     assert errors(pair, result.T_target_source.matrix)[1] < 0.006
+
+
+def test_what_is_drawn_of_a_grid_is_not_one_column_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    grid = np.stack(np.meshgrid(np.arange(400.0), np.arange(10.0), [0.0], indexing="ij"), axis=-1)
+    monkeypatch.setattr(prepare, "MANY", 400)
+    drawn = prepare.few_enough(grid.reshape(-1, 3))
+    assert len(drawn) == 400
+    assert len(np.unique(drawn[:, 1])) == 10
 
 
 def test_a_start_that_is_no_rotation_is_refused(pair: Pair) -> None:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from synorama.geometry.fine import Matches, match
-from synorama.geometry.misfit import field_of, local_shifts
+from synorama.geometry.fine import Matches, match, moved_about
+from synorama.geometry.misfit import field_of, local_shifts, mean_motion
 from synorama.geometry.surface import Surface
 
 if TYPE_CHECKING:
@@ -31,18 +31,21 @@ __all__ = [
     "kernel_of",
     "pushed_through",
     "score",
+    "slid",
 ]
 
 MEETS_M, MEETS_AROUND_M = 0.05, 0.12
-KERNEL_M = 0.03
+KERNEL_M, BENT_KERNEL_M = 0.03, 0.05
 WEAK_SHARE = 0.145  # of the information; a third each would be even, furnished rooms have 0.17
 FLOOR_M, FLOOR_RAD = 0.0012, 3e-4
+FEWEST = 50  # points that meet
 BENT_FLOOR_M = 0.010  # a scan that bends is known no better anywhere
-BENT_M = (
-    0.003  # of the slow field of misfits, above which a scan bends: rigid ones have up to 2.5 mm
-)
+BENT_OVER_M = 6.0  # a room's length, over which a bend turns it
+BENT_M = 0.003  # of the slow field, above which a scan bends: rigid ones have up to 2.9 mm
 SCORE_AROUND = 2.5
 SCALE_M, REACH_M = 0.03, 0.15  # of the last look at each point
+SLID_M = np.array([0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
+SLID_SCALE_M, SLID_REACH_M = 0.05, 0.25
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,6 +65,8 @@ class Evidence:
 
     Parameters
     ----------
+    T
+        ``(4, 4)`` the transform, moved where the surface bends.
     overlap
         Share of the points that meet the surface.
     inlier_rmse_m
@@ -70,19 +75,22 @@ class Evidence:
         ``(6, 6)`` of a small turn [rad] about `middle_m` and a shift [m].
     middle_m
         ``(3,)`` the middle of what meets.
-    shares
-        ``(3,)`` of what is known of shifts, by direction; a third each would be even.
+    shares, ways
+        ``(3,)`` of what is known of shifts, by direction, least first; a third each would be even.
+        ``(3, 3)`` these directions, one a row.
     weak
         Directions of shift that are held badly.
     bend_m
         How far the scan bends: one sigma of the slow field of misfits along each axis.
     """
 
+    T: Float64
     overlap: float
     inlier_rmse_m: float
     covariance: Float64
     middle_m: Float64
     shares: Float64
+    ways: Float64
     weak: tuple[Weakness, ...]
     bend_m: float
 
@@ -109,6 +117,24 @@ def _kernel(found: Matches, scale_m: float) -> Float64:
     return np.asarray(np.exp(-0.5 * off), np.float64)
 
 
+def slid(
+    points_m: Float64, surface: Surface, near: Near, T: Float64, way: Float64, unit: float
+) -> float:
+    """Return how well points fit once they are shifted along a unit vector, over how they fit now.
+
+    The median over shifts by 0.3 to 1 m either way: a table may repeat itself, a corridor does all
+    along.
+    """
+
+    def fits(shift_m: float) -> float:
+        moved = T.copy()
+        moved[:3, 3] += shift_m * way
+        return score(points_m, surface, near, moved, SLID_SCALE_M * unit, SLID_REACH_M * unit)
+
+    shifts = unit * np.concatenate([-SLID_M, SLID_M])
+    return float(np.median([fits(shift) for shift in shifts])) / max(fits(0.0), 1e-9)
+
+
 def pushed_through(free_m: Float64, near: Near, T: Float64, reach_m: float) -> float:
     """Return the share of free space that is solid under ``T``, 0 to 1."""
     if not len(free_m):
@@ -128,6 +154,8 @@ def evidence_of(
 ) -> Evidence | None:
     """Return what speaks for a transform, or None where hardly anything meets.
 
+    Where the surface bends, the fit is moved to where it is off by nothing on average.
+
     Parameters
     ----------
     points_m, variance
@@ -137,26 +165,42 @@ def evidence_of(
     handheld
         Whether the scanner was moved; None where its misfits must tell.
     """
-    found = match(points_m, surface, surface, T, MEETS_AROUND_M * unit)
-    meets = np.abs(found.misfit_m) < MEETS_M * unit
-    if meets.sum() < 50:
+    found = _meeting(points_m, surface, T, unit)
+    if len(found.which) < FEWEST:
         return None
-    found = _only(found, meets)
-    weight = (KERNEL_M**2 * unit**2 / (KERNEL_M**2 * unit**2 + found.misfit_m**2)) ** 2
-    weight /= variance[found.which]
+    weight = _weight(found, variance, KERNEL_M * unit)
     middle = np.average(found.points_m, axis=0, weights=weight)
     field = field_of(local_shifts(found, weight, unit), middle, unit)
-    bent = handheld if handheld is not None else field.size_m > BENT_M * unit
-    rmse = float(np.sqrt((found.misfit_m**2).mean()))
     shares, ways = _held(_information(found, weight, middle), float(weight.sum()))
-    weak = tuple(
-        Weakness(way, float(share))
-        for way, share in zip(ways, shares, strict=True)
-        if share < WEAK_SHARE
+    covariance, least_m = field.covariance, 0.0
+    if handheld if handheld is not None else field.size_m > BENT_M * unit:
+        wide = local_shifts(found, _weight(found, variance, BENT_KERNEL_M * unit), unit)
+        motion, covariance = mean_motion(wide, field, middle, surface.points_m, unit)
+        T, least_m = moved_about(T, -motion, middle), max(BENT_FLOOR_M, field.size_m)
+        found = _meeting(points_m, surface, T, unit)
+    return Evidence(
+        T,
+        len(found.which) / len(points_m),
+        float(np.sqrt((found.misfit_m**2).mean())),
+        _floored(covariance, least_m),
+        middle,
+        shares,
+        ways,
+        tuple(Weakness(w, float(s)) for w, s in zip(ways, shares, strict=True) if s < WEAK_SHARE),
+        field.size_m,
     )
-    covariance = _floored(field.covariance, BENT_FLOOR_M if bent else 0.0)
-    overlap = float(meets.sum()) / len(points_m)
-    return Evidence(overlap, rmse, covariance, middle, shares, weak, field.size_m)
+
+
+def _meeting(points_m: Float64, surface: Surface, T: Float64, unit: float) -> Matches:
+    """Return the points that meet the surface."""
+    found = match(points_m, surface, surface, T, MEETS_AROUND_M * unit)
+    return _only(found, np.abs(found.misfit_m) < MEETS_M * unit)
+
+
+def _weight(found: Matches, variance: Float64, scale_m: float) -> Float64:
+    """Return what each match counts, by its misfit and by how well its point is known."""
+    forgiven = (scale_m**2 / (scale_m**2 + found.misfit_m**2)) ** 2
+    return np.asarray(forgiven / variance[found.which], np.float64)
 
 
 def displacement_sigma_m(covariance: Float64, places_m: Float64) -> float:
@@ -191,10 +235,15 @@ def _information(found: Matches, weight: Float64, middle: Float64) -> Float64:
 
 
 def _floored(covariance: Float64, least_m: float) -> Float64:
-    """Return the covariance with a scanner's own added, and one sigma of the shift not below."""
+    """Return the covariance with a scanner's own added, and one sigma of the shift not below.
+
+    Nor is the turn known better than by that much over a room's length.
+    """
     own = covariance + np.diag([FLOOR_RAD**2 / 3] * 3 + [FLOOR_M**2 / 3] * 3)
-    missing = max(0.0, least_m**2 - float(np.trace(own[3:, 3:])))
-    return np.asarray(own + np.diag([0.0] * 3 + [missing / 3] * 3), np.float64)
+    floors = (least_m / BENT_OVER_M) ** 2, least_m**2
+    told = np.trace(own[:3, :3]), np.trace(own[3:, 3:])
+    missing = np.maximum(np.subtract(floors, told), 0.0) / 3
+    return np.asarray(own + np.diag(np.repeat(missing, 3)), np.float64)
 
 
 def _held(H: Float64, total: float) -> tuple[Float64, Float64]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Float64 = NDArray[np.float64]
     Int64 = NDArray[np.int64]
 
-__all__ = ["Matches", "Near", "Step", "match", "refine", "rotation_of"]
+__all__ = ["Matches", "Near", "Step", "match", "moved_about", "refine", "rotation_of"]
 
 TILT_SIGMA_RAD = float(np.deg2rad(0.5))
 POINTS_A_MEASUREMENT = 200.0  # neighbours err together: so many count as one against the prior
@@ -127,16 +127,16 @@ def refine(
             found = match(points_m, surface, near, T, step.reach_m)
             if len(found.which) < LEAST_MATCHES:
                 return T
-            turn, shift, middle = _increment(found, variance[found.which], step, T, tilt_sigma_rad)
-            T = _moved(T, turn, shift, middle)
-            if np.linalg.norm(turn) < STILL_RAD and np.linalg.norm(shift) < STILL_M:
+            motion, middle = _increment(found, variance[found.which], step, T, tilt_sigma_rad)
+            T = moved_about(T, motion, middle)
+            if np.linalg.norm(motion[:3]) < STILL_RAD and np.linalg.norm(motion[3:]) < STILL_M:
                 break
     return T
 
 
 def _increment(
     found: Matches, variance: Float64, step: Step, T: Float64, tilt_sigma_rad: float
-) -> tuple[Float64, Float64, Float64]:
+) -> tuple[Float64, Float64]:
     weight = _kernel(found, step) / variance
     middle = np.average(found.points_m, axis=0, weights=weight)
     H, b = _normal_equations(found, weight, middle)
@@ -144,13 +144,12 @@ def _increment(
         free = [2, 3, 4, 5]
         solved = np.zeros(6)
         solved[free] = _solved(H[np.ix_(free, free)], b[free])
-        return solved[:3], solved[3:], middle
+        return solved, middle
     H, b = H / POINTS_A_MEASUREMENT, b / POINTS_A_MEASUREMENT
     upright = np.diag([1.0, 1.0, 0.0]) / tilt_sigma_rad**2
     H[:3, :3] += upright
     b[:3] -= upright @ np.cross([0.0, 0.0, 1.0], T[:3, 2])
-    solved = _solved(H, b)
-    return solved[:3], solved[3:], middle
+    return _solved(H, b), middle
 
 
 def _solved(H: Float64, b: Float64) -> Float64:
@@ -204,10 +203,11 @@ def rotation_of(vector: Float64) -> Float64:
     return np.asarray(np.eye(3) + np.sin(angle) * k + (1 - np.cos(angle)) * k @ k, np.float64)
 
 
-def _moved(T: Float64, turn: Float64, shift: Float64, middle: Float64) -> Float64:
+def moved_about(T: Float64, motion: Float64, middle: Float64) -> Float64:
+    """Return a transform turned about a middle [rad], then shifted [m], by a motion ``(6,)``."""
     step = np.eye(4)
-    step[:3, :3] = rotation_of(turn)
-    step[:3, 3] = middle + shift - step[:3, :3] @ middle
+    step[:3, :3] = rotation_of(motion[:3])
+    step[:3, 3] = middle + motion[3:] - step[:3, :3] @ middle
     moved = step @ T
     u, _, v = np.linalg.svd(moved[:3, :3])  # rounding adds up over many steps
     moved[:3, :3] = u @ v

@@ -7,6 +7,11 @@ everywhere, or grows evenly, has gone into the pose unseen. How large that part 
 part that can be seen: the field is taken as a random one, whose size is estimated by restricted
 maximum likelihood (Patterson and Thompson 1971), which allows for what the pose has taken away. The
 pose's covariance is then what such a field does to the estimate.
+
+Where a scan bends, its pose is the one that leaves it off by nothing on average. Points that are
+laid onto it see only part of it, and of each wall only whether it stands too near or too far. The
+field's most likely course follows from what they see (universal kriging, Matheron 1969), and from
+it the average over all of the scan.
 """
 
 from __future__ import annotations
@@ -23,8 +28,9 @@ if TYPE_CHECKING:
 
     Float64 = NDArray[np.float64]
     Int64 = NDArray[np.int64]
+    Along = tuple[Float64, Float64]  # places ``(K, 3)`` and a unit vector at each
 
-__all__ = ["Field", "LocalShifts", "field_of", "local_shifts"]
+__all__ = ["Field", "LocalShifts", "field_of", "local_shifts", "mean_motion"]
 
 CELL_M = 0.6
 OTHER_CELLS = (0.5, 0.25, 2.0, 4.0)  # of its side, where that gives too few
@@ -35,6 +41,8 @@ ALIKE_M = 4.0  # within which the field is much the same: half a room
 USUAL_M, USUAL_ROUGH_M = 0.0015, 0.0005  # of rigid scans of simulated rooms
 SPREAD = 1.0  # of the logarithm of these, between rooms
 REACH = 5.0  # of the logarithm, in which the size is sought
+AVERAGED = 300  # places over which a field is averaged
+NEARLY_RAD, NEARLY_M = 0.03, 0.1  # by how much a pose may be off that was fitted to a bent scan
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,14 +66,18 @@ class LocalShifts:
     information: Float64
 
     @property
+    def along(self) -> Along:
+        """Places and ways together."""
+        return self.places_m, self.ways
+
+    @property
     def fewness(self) -> Float64:
         """``(K,)`` how little each counts in the fit: few points are thrown off by more."""
         return np.asarray(np.median(self.information) / self.information, np.float64)
 
     def design(self, middle_m: Float64) -> Float64:
         """Return how a small turn about a middle and a shift move each, ``(K, 6)``."""
-        arms = self.places_m - middle_m
-        return np.concatenate([np.cross(arms, self.ways), self.ways], axis=1)
+        return _design(self.along, middle_m)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,13 +86,14 @@ class Field:
 
     Parameters
     ----------
-    size_m
-        One sigma of the slow shift of a place along each axis.
+    size_m, rough_m
+        One sigma of the slow shift of a place along each axis, and of what each cell is off beside.
     covariance
         ``(6, 6)`` of a small turn [rad] about the middle and a shift [m].
     """
 
     size_m: float
+    rough_m: float
     covariance: Float64
 
 
@@ -112,13 +125,75 @@ def _each(found: Matches, weight: Float64) -> LocalShifts:
 def field_of(shifts: LocalShifts, middle_m: Float64, unit: float) -> Field:
     """Return the field that explains local shifts best, and what it does to the pose."""
     J = shifts.design(middle_m)
-    alike = _alike(shifts, ALIKE_M * unit)
+    alike = _alike(shifts.along, shifts.along, unit)
     slow, rough = _variances(shifts, J, alike, unit)
-    V = slow * alike + np.diag(rough * shifts.fewness + shifts.variance)
+    V = _spread(shifts, alike, slow, rough)
     weighted = J * shifts.information[:, np.newaxis]
     H = weighted.T @ J
     pull = np.linalg.solve(H + 1e-9 * np.trace(H) * np.eye(6), weighted.T)
-    return Field(float(np.sqrt(slow)), np.asarray(pull @ V @ pull.T, np.float64))
+    return Field(float(np.sqrt(slow)), float(np.sqrt(rough)), np.asarray(pull @ V @ pull.T))
+
+
+def mean_motion(
+    shifts: LocalShifts, field: Field, middle_m: Float64, surface_m: Float64, unit: float
+) -> tuple[Float64, Float64]:
+    """Return by how much the points are off a surface on average over all of it.
+
+    Parameters
+    ----------
+    shifts, field
+        What is seen, and the field that explains it.
+    middle_m
+        ``(3,)`` about which the turn is told.
+    surface_m
+        ``(N, 3)`` of the surface, seen and unseen.
+
+    Returns
+    -------
+    motion, covariance
+        A small turn [rad] and a shift [m], ``(6,)``, and how well both are known, ``(6, 6)``.
+    """
+    everywhere = _all_ways(surface_m[:: 1 + len(surface_m) // AVERAGED])
+    average = _average_over(everywhere, middle_m)
+    slow = field.size_m**2
+    seen = slow * average @ _alike(everywhere, shifts.along, unit)
+    whole = slow * average @ _alike(everywhere, everywhere, unit) @ average.T
+    alike = _alike(shifts.along, shifts.along, unit)
+    W = np.linalg.inv(_spread(shifts, alike, slow, field.rough_m**2))
+    J = shifts.design(middle_m)
+    H = J.T @ W @ J
+    common = np.linalg.solve(H + _nearly(unit), J.T @ W @ shifts.off_m)
+    motion = common + seen @ W @ (shifts.off_m - J @ common)
+    missed = np.eye(6) - seen @ W @ J
+    known = np.linalg.inv(H + 1e-9 * np.trace(H) * np.eye(6))
+    return motion, whole - seen @ W @ seen.T + missed @ known @ missed.T
+
+
+def _nearly(unit: float) -> Float64:
+    """Return what is known of a motion beforehand: what holds nothing must not run away."""
+    return np.diag([NEARLY_RAD**-2.0] * 3 + [(NEARLY_M * unit) ** -2.0] * 3)
+
+
+def _spread(shifts: LocalShifts, alike: Float64, slow: float, rough: float) -> Float64:
+    """Return the covariance of local shifts by a slow field, each cell's own, and noise."""
+    return np.asarray(slow * alike + np.diag(rough * shifts.fewness + shifts.variance), np.float64)
+
+
+def _all_ways(places_m: Float64) -> Along:
+    """Return each place three times, along x, y and z."""
+    return np.repeat(places_m, 3, axis=0), np.tile(np.eye(3), (len(places_m), 1))
+
+
+def _average_over(along: Along, middle_m: Float64) -> Float64:
+    """Return what makes of shifts along ways ``(K,)`` the motion that they have in common."""
+    J = _design(along, middle_m)
+    return np.asarray(np.linalg.solve(J.T @ J, J.T), np.float64)
+
+
+def _design(along: Along, middle_m: Float64) -> Float64:
+    """Return how a small turn about a middle and a shift move places along ways, ``(K, 6)``."""
+    places, ways = along
+    return np.concatenate([np.cross(places - middle_m, ways), ways], axis=1)
 
 
 def _shifts(found: Matches, weight: Float64, unit: float, part: float = 1.0) -> LocalShifts:
@@ -158,11 +233,11 @@ def _sums(cells: Int64, values: Float64) -> Float64:
     return np.asarray(sums.reshape(-1, *values.shape[1:]), np.float64)
 
 
-def _alike(shifts: LocalShifts, length_m: float) -> Float64:
-    """Return how alike a field of one sigma is along two ways: Matern's, once differentiable."""
-    apart = shifts.places_m[:, np.newaxis] - shifts.places_m[np.newaxis]
-    far = np.sqrt(3.0) / length_m * np.linalg.norm(apart, axis=2)
-    return np.asarray((shifts.ways @ shifts.ways.T) * (1 + far) * np.exp(-far), np.float64)
+def _alike(some: Along, others: Along, unit: float) -> Float64:
+    """Return how alike a field of one sigma is along ways: Matern's, once differentiable."""
+    apart = some[0][:, np.newaxis] - others[0][np.newaxis]
+    far = np.sqrt(3.0) / (ALIKE_M * unit) * np.linalg.norm(apart, axis=2)
+    return np.asarray((some[1] @ others[1].T) * (1 + far) * np.exp(-far), np.float64)
 
 
 def _variances(shifts: LocalShifts, J: Float64, alike: Float64, unit: float) -> tuple[float, float]:
@@ -173,7 +248,7 @@ def _variances(shifts: LocalShifts, J: Float64, alike: Float64, unit: float) -> 
 
     def unlikely(beside: Float64) -> float:
         slow, rough = np.exp(2 * (usual + beside))
-        V = slow * alike + np.diag(rough * shifts.fewness + shifts.variance)
+        V = _spread(shifts, alike, slow, rough)
         return _unlikely(shifts.off_m, J, V) + 0.5 * float(beside @ beside) / SPREAD**2
 
     found = minimize(

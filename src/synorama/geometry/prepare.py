@@ -43,7 +43,7 @@ UNIT_RATIO = 25.0
 UNITS = {0.001: "millimetres", 0.01: "centimetres", 0.0254: "inches", 1000.0: "kilometres"}
 ROOM_SPACING_M, ROOM_SPAN_M = 0.05, 3.0
 LONE_NEIGHBOURS, LONE_REACH, THIN_CELL = 5, 3.3, 0.06
-MANY, MANY_CELL_M = 3_000_000, 0.01
+MANY = 2_000_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -162,18 +162,17 @@ def middle_m(points_m: Float64) -> Float64:
 
 
 def few_enough(points_m: Float64) -> Float64:
-    """Return many millions of points as their means in cubes of a centimetre; fewer as they are.
+    """Return two of many million points, the same every time; fewer as they are.
 
-    Every later step averages over 2 cm or more. Points are near the origin: ``small_gicp`` numbers
-    cubes by 21 bits along an axis. In cubes of a smaller thing's points sides are smaller.
+    Every later step averages over 2 cm or more, for which a room needs no more. One is drawn of
+    each few that follow each other: every tenth might be one column of a scanner's grid.
     """
-    if len(points_m) <= MANY:
+    step = len(points_m) // MANY
+    if step < 2:
         return points_m
-    import small_gicp
-
-    side_m = MANY_CELL_M * min(1.0, span_m(points_m) / ROOM_SPAN_M)
-    means = small_gicp.voxelgrid_sampling(points_m, side_m, num_threads=1)
-    return np.ascontiguousarray(means.points()[:, :3])
+    drawn = np.arange(0, len(points_m) - step + 1, step)
+    drawn += np.random.default_rng(0).integers(0, step, len(drawn))
+    return np.asarray(points_m[drawn], np.float64)
 
 
 def thinned(points_m: Float64, unit: float) -> Float64:

