@@ -36,6 +36,7 @@ from bench.acceptance.speech import (
     tiny,
 )
 from bench.measuring import Report, run_case, write_result
+from bench.speechless import KINDS, speechless
 from bench.spoken import Said, edits, more_speech, noisy, packaged_speech, plain_words, real_speech
 from synorama.simulate.sound.clips import GRID_HZ
 from synorama.simulate.sound.voices import VOICES, load_voice
@@ -48,7 +49,8 @@ from synorama.speech.sound import SPEECH_HZ
 MODULE = "bench.speech"
 ONE_VOICE, ONE_KIND = "one voice at a time, all", ("clean", "talk")
 NOISES_DB = (10.0, 5.0, 0.0)
-SEEDS = (1, 2, 3)
+NOISE_SEEDS = (11, 12, 13, 14)
+SPEECHLESS_SEEDS = range(100, 104)
 LONG_S = 1800.0
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -75,7 +77,7 @@ def _arguments() -> argparse.Namespace:
         "rest",
         nargs="*",
         metavar="part",
-        help="words, noise, peers, starts, thresholds, cost, install",
+        help="words, noise, nothing, peers, starts, thresholds, cost, install",
     )
     return parser.parse_args()
 
@@ -105,9 +107,7 @@ def _ours(model: FasterWhisper, said: Said) -> str:
     return " ".join(w.text for w in made.words)
 
 
-def _library(
-    model: FasterWhisper, said: Said, *, voice_only: bool = False, seed: int = SEEDS[0]
-) -> str:
+def _library(model: FasterWhisper, said: Said, *, voice_only: bool = False, seed: int = 1) -> str:
     import ctranslate2
 
     ctranslate2.set_random_seed(seed)  # it samples where it is unsure
@@ -190,23 +190,117 @@ def _groups(speech: Sequence[Said]) -> dict[str, list[Said]]:
     }
 
 
+@dataclass(frozen=True)
+class _Heard:
+    """A sound in noise, and the errors of each way."""
+
+    name: str
+    seed: int
+    snr_db: float
+    each: tuple[_Errors, ...]
+
+
 def _noise(report: Report, _: argparse.Namespace) -> None:
-    """Compare with what the library makes of it from several seeds: in noise it often guesses."""
+    """Compare with the library in several noises, and guesses: it samples where it is unsure."""
     speech = _groups([*real_speech(), *packaged_speech()])[ONE_VOICE]
-    loud = [noisy(s, NOISES_DB[k % len(NOISES_DB)], k) for k, s in enumerate(speech)]
-    ours = _total(_errors(tiny(), _ours, loud), loud)
-    theirs = [_total(_errors(tiny(), partial(_library, seed=s), loud), loud) for s in SEEDS]
-    voice = _total(_errors(tiny(), WAYS[2], loud), loud)
-    what = f"WER of tiny.en over the library's mean, {ours.count} words at 0, 5 or 10 dB"
-    mean = float(np.mean([t.percent for t in theirs]))
-    report.bar(what, ours.percent - mean, 0.0, "points", ".1f")
-    rows = [["Synorama", _percent(ours)], ["faster-whisper with its VAD", _percent(voice)]]
-    rows += [[f"faster-whisper, seed {s}", _percent(t)] for s, t in zip(SEEDS, theirs, strict=True)]
-    report.note("Reverberation, a fan, clatter", ["", "WER of tiny.en; wrong words; bounds"], rows)
+    heard = [one for seed in NOISE_SEEDS for one in _in_noise(speech, seed)]
+    ours, theirs, _voice = _totals(heard)
+    what = f"WER of tiny.en over the library's, {ours.count} words at 0, 5 or 10 dB"
+    report.bar(what, ours.percent - theirs.percent, 0.0, "points", ".2f")
+    head = ["", "words", "Synorama", "faster-whisper", "with its VAD"]
+    groups = {"all": heard}
+    groups |= {f"noise of seed {n}": [h for h in heard if h.seed == n] for n in NOISE_SEEDS}
+    groups |= {f"{db:.0f} dB": [h for h in heard if h.snr_db == db] for db in NOISES_DB}
+    rows = [[name, *_noise_row(group)] for name, group in groups.items()]
+    report.note("Reverberation, a fan, clatter: WER of tiny.en; wrong words; bounds", head, rows)
+    sounds = [[h for h in heard if h.name == s.name] for s in speech]
+    low, high = _difference_bounds(sounds)
+    told = [["Synorama less faster-whisper", f"{low:.1f} to {high:.1f} points"]]
+    report.note("The sounds drawn again 2,000 times", ["", "95 % bounds"], told)
+    rows = [[group[0].name, *_noise_row(group)] for group in sounds]
+    report.note("Each sound in all noises", head, rows)
+
+
+def _in_noise(speech: Sequence[Said], seed: int) -> list[_Heard]:
+    """Take sounds in a noise of each one's own, at levels that go round with sound and seed."""
+    heard = []
+    for k, said in enumerate(speech):
+        snr_db = NOISES_DB[(k + seed) % len(NOISES_DB)]
+        loud = noisy(said, snr_db, 1000 * seed + k)
+        ways = (_ours, partial(_library, seed=seed), partial(_library, voice_only=True))
+        each = tuple(_errors_of(tiny(), way, loud) for way in ways)
+        print(said.name, seed, snr_db, *(e.wrong for e in each), flush=True)
+        heard.append(_Heard(said.name, seed, snr_db, each))
+    return heard
+
+
+def _noise_row(heard: Sequence[_Heard]) -> list[str]:
+    totals = _totals(heard)
+    return [str(totals[0].count), *map(_percent, totals)]
+
+
+def _totals(heard: Sequence[_Heard]) -> list[_Errors]:
+    return [_sum(each) for each in zip(*(h.each for h in heard), strict=True)]
+
+
+def _difference_bounds(sounds: Sequence[Sequence[_Heard]]) -> tuple[float, float]:
+    """Return bounds of our WER less the library's: noises of one sound are not independent."""
+    each = np.array([[(t.wrong, t.count) for t in _totals(group)[:2]] for group in sounds])
+    rng = np.random.default_rng(0)
+    drawn = each[rng.integers(0, len(each), (2000, len(each)))].sum(axis=1)
+    differences = 100 * (drawn[:, 0, 0] - drawn[:, 1, 0]) / drawn[:, 0, 1]
+    low, high = np.percentile(differences, [2.5, 97.5])
+    return float(low), float(high)
+
+
+# --- nothing ----------------------------------------------------------------------------------
+
+
+def _nothing(report: Report, _: argparse.Namespace) -> None:
+    """Count words where nobody speaks, and those of the second look if it had to judge all."""
+    clips = [(kind, speechless(kind, seed)) for kind in KINDS for seed in SPEECHLESS_SEEDS]
+    seconds = sum(len(samples) for _, samples in clips) / SPEECH_HZ
+    rows = []
+    with tempfile.TemporaryDirectory() as made:
+        base = FasterWhisper(str(models.find("base", Path(made))), offline=True, threads=1)
+        for name, model in (("tiny.en", tiny()), ("base", base)):
+            counts = np.array([_made_up(model, kind, samples) for kind, samples in clips])
+            what = f"{name}, words heard where nobody speaks, {len(clips)} sounds, {seconds:.0f} s"
+            report.bar(what, float(counts[:, 0].sum()), 0.0, "", ".0f")
+            rows.append([name, *(_made_up_in(column) for column in counts.T)])
+    head = ["", "Synorama", "its second look at all of it", "faster-whisper", "with its VAD"]
+    report.note(f"Words, and of {len(clips)} sounds how many have any; 95 % bounds", head, rows)
+    kinds = ", ".join(KINDS)
+    report.note("Kinds", ["each from four seeds, 10 to 30 s, at any level"], [[kinds]])
+
+
+def _made_up(model: FasterWhisper, kind: str, samples: Any) -> list[int]:
+    said = Said(kind, "nothing", "en", samples, "")
+    ways = (_ours, _second_look, _library, partial(_library, voice_only=True))
+    texts = [way(model, said) for way in ways]
+    counts = [len(plain_words(text, "en")) for text in texts]
+    print(model.model, kind, counts, *texts[:2], flush=True)
+    return counts
+
+
+def _second_look(model: FasterWhisper, said: Said) -> str:
+    """Return what would be believed if no voice were detected and all were worth a look."""
+    samples = full_scale(said.samples)
+    told = model._surely_said(samples, (0, len(samples)), said.language)
+    return " ".join(w.text for one in told for w in one.words)
+
+
+def _made_up_in(counts: Any) -> str:
+    sounds = int(np.count_nonzero(counts))
+    low, high = (100 * bound for bound in wilson(sounds, len(counts)))
+    return f"{counts.sum()} words; {sounds} sounds ({low:.1f} to {high:.1f} %)"
 
 
 def _total(errors: dict[str, _Errors], group: Sequence[Said]) -> _Errors:
-    each = [errors[s.name] for s in group]
+    return _sum([errors[s.name] for s in group])
+
+
+def _sum(each: Sequence[_Errors]) -> _Errors:
     return _Errors(
         sum(e.wrong for e in each), sum(e.count for e in each), sum(e.cost_s for e in each)
     )
@@ -404,6 +498,7 @@ CASES: dict[str, Any] = {
 PARTS = {
     "words": _words,
     "noise": _noise,
+    "nothing": _nothing,
     "peers": _peers,
     "starts": _starts,
     "thresholds": _thresholds,

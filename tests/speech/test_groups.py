@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synorama.speech.backend import SpokenWord
-from synorama.speech.embedded import (
+from synorama.speech.embedded import without_losses
+from synorama.speech.groups import (
     KEPT_PAUSE,
     LONGEST_GROUP,
     _moved,
     cut_up,
     grouped,
     with_pauses,
-    without_losses,
 )
 from synorama.speech.sound import SPEECH_HZ
 

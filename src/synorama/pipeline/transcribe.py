@@ -83,7 +83,7 @@ def _transcribe(work: Workspace, progress: Progress) -> None:
 
 TRANSCRIBE = Stage(
     name="transcribe",
-    version=3,
+    version=4,
     needs=("ingest", "sync"),
     libraries=("faster-whisper", "ctranslate2", "pocketsphinx", "av"),
     inputs=_inputs,
