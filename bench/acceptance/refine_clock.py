@@ -34,7 +34,7 @@ from synorama.sync.acoustics import (
     refine_camera,
 )
 from synorama.sync.network import Hearing, place
-from synorama.sync.solve import FARTHEST_M
+from synorama.sync.solve import FARTHEST_M, travel_ms
 
 SECONDS = 60.0
 SIGMA_S, SPEED_SIGMA = 0.25e-3, 0.005
@@ -141,8 +141,7 @@ def _placed(session: RoomSession) -> RecordingClock | None:
     if maps is None:
         return None
     fit_ms = Z95 * max(m.sigma_ns for m in maps) / 1e6
-    travel_ms = len(solution.path[CAMERA]) * TRAVEL_MS
-    interval = travel_ms + fit_ms + solution.doubt_ns(CAMERA) / 1e6
+    interval = len(solution.path[CAMERA]) * travel_ms() + fit_ms + solution.doubt_ns(CAMERA) / 1e6
     return RecordingClock(CAMERA, maps, "sound", interval)
 
 

@@ -14,7 +14,7 @@ from synorama.errors import InputError, NoSoundError, SyncRefusedError, UsageErr
 from synorama.sync import pieces
 from synorama.sync.network import Hearing, Placement, contradiction_words, place
 from synorama.sync.pieces import Pieces
-from synorama.sync.solve import FARTHEST_M, SPEED_OF_SOUND_M_S, read_sound
+from synorama.sync.solve import FARTHEST_M, read_sound, travel_ms
 from synorama.timebase import NS_PER_S, ClockMap
 
 if TYPE_CHECKING:
@@ -301,7 +301,7 @@ def _refused(name: str, given: str, placed: Placement) -> AlignedFile:
 def _accepted(name: str, given: str, placed: Placement, farthest_m: float) -> AlignedFile:
     solution = placed.solution
     maps, path = solution.clocks[name], solution.path[name]
-    travel_ms = 1000 * len(path) * farthest_m / SPEED_OF_SOUND_M_S
+    way_ms = len(path) * travel_ms(farthest_m)
     fit_ms = Z95 * max(m.sigma_ns for m in maps) / 1e6
     through = "; reached through another file, not the reference" if len(path) > 1 else ""
     return AlignedFile(
@@ -309,7 +309,7 @@ def _accepted(name: str, given: str, placed: Placement, farthest_m: float) -> Al
         True,
         path[0].reason + through,
         maps,
-        travel_ms + fit_ms + solution.doubt_ns(name) / 1e6,
+        way_ms + fit_ms + solution.doubt_ns(name) / 1e6,
         solution.p_match(name),
         ambiguous=any(p.ambiguous for p in path),
         score=path[0].score,

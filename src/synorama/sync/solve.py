@@ -49,6 +49,7 @@ __all__ = [
     "SPEED_OF_SOUND_M_S",
     "read_sound",
     "synchronize",
+    "travel_ms",
     "unknown_positions_words",
 ]
 
@@ -56,8 +57,8 @@ SESSION_CLOCK = "session"
 GIVERS = ("server", "broadcaster")
 SPEED_OF_SOUND_M_S = 343.0
 FARTHEST_M = 8.0  # two devices in one room
-TRAVEL_MS = 1000 * FARTHEST_M / SPEED_OF_SOUND_M_S
-DISAGREE_MS = TRAVEL_MS + 15.0  # hardware and sound differ by more: one of them is wrong
+ROUNDABOUT = 1.2  # where an echo is louder than direct sound it tells the time, by a longer way
+DISAGREE_MS = 38.0  # hardware and sound differ by more: one of them is wrong
 UNHEARD_S = 30.0  # recorded side by side without a common sound: worth a word
 MANUAL_RATE_SIGMA_PPM = 50.0
 MANUAL_SIGMA_NS = 1e8
@@ -360,7 +361,7 @@ class _Session:
             yield (
                 f"'{name}' has no hardware time against '{self.reference.id}' "
                 f"({reason}): placed by sound, which knows clocks no better than the "
-                f"travel time of sound, up to {TRAVEL_MS:.0f} ms"
+                f"travel time of sound, up to {travel_ms():.0f} ms"
             )
 
     def _why_not(self, name: str, placed: Placement) -> str:
@@ -449,11 +450,16 @@ def _span_ns(recording: Recording) -> tuple[int, int] | None:
     return None if first is None or last is None else (first, last)
 
 
+def travel_ms(farthest_m: float = FARTHEST_M) -> float:
+    """Return what sound may take from one microphone to another at most, by an echo too [ms]."""
+    return 1000 * ROUNDABOUT * farthest_m / SPEED_OF_SOUND_M_S
+
+
 def unknown_positions_words(names: Sequence[str]) -> str:
     """Tell the operator which clocks hold the time that sound travels."""
     return (
         f"nobody said where {', '.join(names)} stood: their intervals hold the "
-        f"{TRAVEL_MS:.0f} ms that sound takes over {FARTHEST_M:.0f} m"
+        f"{travel_ms():.0f} ms that sound and its echoes take over {FARTHEST_M:.0f} m"
     )
 
 
@@ -532,7 +538,7 @@ def _clock_by_sound(name: str, solution: Solution) -> RecordingClock:
         name,
         maps,
         "sound",
-        interval95_ms=len(path) * TRAVEL_MS + fit_ms + solution.doubt_ns(name) / 1e6,
+        interval95_ms=len(path) * travel_ms() + fit_ms + solution.doubt_ns(name) / 1e6,
         p_match=solution.p_match(name),
         residual_rms_ns=max(m.residual_rms_ns for m in maps),
         basis=_sound_basis(name, path),
