@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from synorama.errors import MissingDependencyError, ModelDamagedError, ModelLanguageError
+from synorama.speech.attention import Attention
 from synorama.speech.backend import Spoken, SpokenWord
 from synorama.speech.groups import Group, cut_up, grouped, in_whole, with_pauses
 from synorama.speech.models import FoundModel, Hardware, choose, find_model, words_that_fit
@@ -36,6 +37,7 @@ each; in all of these they thought it likelier than not (0.6 or more) that nobod
 LONGEST_WORD_S = 2.0
 LEAST_SOUND_S = 0.1
 FRAME_S, STAMP_S = 0.01, 0.02  # the model's units of time
+FRAME = SPEECH_HZ // 100
 
 
 class FasterWhisper:
@@ -80,6 +82,7 @@ class FasterWhisper:
             self.hardware = _instead_of_gpu(error)
             self.found = find_model(model, "cpu", offline=offline)
             self._model = _ready(self.found, self.hardware, threads)
+        self._attention = Attention(self._model)
 
     @property
     def model(self) -> str:
@@ -171,11 +174,11 @@ class FasterWhisper:
             sound,
             language=language,
             beam_size=5,
-            word_timestamps=True,
             condition_on_previous_text=False,
             hotwords=", ".join(vocabulary) or None,
         )
-        return (s for s in segments if s.words)
+        timed = self._attention.timed(segments, language, len(sound) // FRAME)
+        return (s for s in timed if s.words)
 
     @property
     def _stamp_zero(self) -> int:
