@@ -13,7 +13,7 @@ from typing import Any
 
 __all__ = ["Attention"]
 
-BEFORE_WORDS, AFTER_WORDS = "\"'“¿([{-", "\"'.。,，!！?？:：”)]}、"  # noqa: RUF001
+BEFORE_WORDS, AFTER_WORDS = "\"'“¿([{-", "\"'.。,，!！?？:：”)]}、"
 
 
 class Attention:
