@@ -75,7 +75,7 @@ def test_it_lies_between_what_was_heard(edges: list[int], seconds: int) -> None:
     [
         (0.0, -0.4, 0.1, True),
         (0.2, -0.4, 0.1, False),
-        (0.0, -0.9, 0.1, False),
+        (0.0, -0.95, 0.1, False),
         (0.0, -0.4, 0.7, False),
     ],
 )
