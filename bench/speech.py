@@ -268,7 +268,7 @@ def _nothing(report: Report, _: argparse.Namespace) -> None:
             what = f"{name}, words heard where nobody speaks, {len(clips)} sounds, {seconds:.0f} s"
             report.bar(what, float(counts[:, 0].sum()), 0.0, "", ".0f")
             rows.append([name, *(_made_up_in(column) for column in counts.T)])
-    head = ["", "Synorama", "its second look at all of it", "faster-whisper", "with its VAD"]
+    head = ["", "Synorama", "its second look at all of it", "faster-whisper with its VAD"]
     report.note(f"Words, and of {len(clips)} sounds how many have any; 95 % bounds", head, rows)
     kinds = ", ".join(KINDS)
     report.note("Kinds", ["each from three seeds, 10 to 30 s, at any level"], [[kinds]])
@@ -276,7 +276,7 @@ def _nothing(report: Report, _: argparse.Namespace) -> None:
 
 def _made_up(model: FasterWhisper, kind: str, samples: Any) -> list[int]:
     said = Said(kind, "nothing", "en", samples, "")
-    ways = (_ours, _second_look, _library, partial(_library, voice_only=True))
+    ways = (_ours, _second_look, partial(_library, voice_only=True))
     texts = [way(model, said) for way in ways]
     counts = [len(plain_words(text, "en")) for text in texts]
     print(model.model, kind, counts, *texts[:2], flush=True)

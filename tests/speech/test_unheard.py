@@ -71,19 +71,19 @@ def test_it_lies_between_what_was_heard(edges: list[int], seconds: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("temperature", "log_probability", "silence", "sure"),
+    ("repeated", "log_probability", "silence", "sure"),
     [
-        (0.0, -0.4, 0.1, True),
-        (0.2, -0.4, 0.1, False),
-        (0.0, -0.95, 0.1, False),
-        (0.0, -0.4, 0.7, False),
+        (1.6, -0.4, 0.1, True),
+        (2.5, -0.4, 0.1, False),
+        (1.6, -0.95, 0.1, False),
+        (1.6, -0.4, 0.7, False),
     ],
 )
 def test_a_model_that_guesses_is_not_believed(
-    temperature: float, log_probability: float, silence: float, sure: bool
+    repeated: float, log_probability: float, silence: float, sure: bool
 ) -> None:
     segment = SimpleNamespace(
-        temperature=temperature, avg_logprob=log_probability, no_speech_prob=silence
+        compression_ratio=repeated, avg_logprob=log_probability, no_speech_prob=silence
     )
     assert _is_sure(segment) == sure
 

@@ -26,9 +26,10 @@ __all__ = ["FasterWhisper", "without_losses"]
 
 SEED = 1
 VAD = {"threshold": 0.5, "min_silence_duration_ms": 300, "speech_pad_ms": 400}
+TEMPERATURES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # where it is unsure it draws at random, ever more so
 LEAST_LOG_PROBABILITY = -1.0  # with this much doubt ...
 MOST_SILENCE = 0.6  # ... and this probability that nobody speaks, nobody does
-SURE_LOG_PROBABILITY, SURE_WORDS = -0.9, 5
+SURE_LOG_PROBABILITY, MOST_REPEATED, SURE_WORDS = -0.9, 2.4, 5
 """What a model must say to be believed where the detector of voices hears nobody.
 
 Of 44 sounds without speech, ten to thirty seconds each, tiny.en and base wrote something in ten
@@ -162,20 +163,21 @@ class FasterWhisper:
         ctranslate2.set_random_seed(SEED)  # where it has to guess it guesses the same again
 
         def run(sound: Float32) -> Iterable[Any]:
-            segments = self._segments(sound, language, vocabulary)
+            segments = self._segments(sound, language, vocabulary, guess=believed is None)
             return filter(believed or _is_speech, segments)
 
         sound = np.concatenate([samples[first:end] for first, end in group])
         return [in_whole(words, group) for words in without_losses(run, sound, self._stamp_zero)]
 
     def _segments(
-        self, sound: Float32, language: str, vocabulary: tuple[str, ...]
+        self, sound: Float32, language: str, vocabulary: tuple[str, ...], *, guess: bool
     ) -> Iterable[Any]:
         segments, _ = self._model.transcribe(
             sound,
             language=language,
             beam_size=5,
             condition_on_previous_text=False,
+            temperature=TEMPERATURES if guess else TEMPERATURES[:1],
             hotwords=", ".join(vocabulary) or None,
         )
         timed = self._attention.timed(segments, language, len(sound) // FRAME)
@@ -312,6 +314,7 @@ def _is_speech(segment: Any) -> bool:
 
 
 def _is_sure(segment: Any) -> bool:
-    """Tell whether the model needed not to guess, and does not think that nobody speaks."""
+    """Tell whether what the model finds likeliest is likely, no repetition, and no silence."""
     likely = segment.avg_logprob > SURE_LOG_PROBABILITY
-    return bool(likely and segment.temperature == 0 and segment.no_speech_prob < MOST_SILENCE)
+    repeats = segment.compression_ratio > MOST_REPEATED
+    return bool(likely and not repeats and segment.no_speech_prob < MOST_SILENCE)
