@@ -145,7 +145,7 @@ class FasterWhisper:
         return tuple(sorted(told, key=lambda one: one.start_s))
 
     def _surely_said(self, samples: Float32, piece: tuple[int, int], language: str) -> list[Spoken]:
-        """Recognise where no voice was detected; a vocabulary would be heard in noise, too."""
+        """Recognise where no voice was detected; a vocabulary might be heard in noise, too."""
         told = self._recognized(samples, [piece], language, (), _is_sure)
         return told if sum(len(one.words) for one in told) >= SURE_WORDS else []
 

@@ -1,7 +1,7 @@
 """Sound in which no voice was detected, although somebody may talk there.
 
 A detector of voices misses whole sentences of a hoarse voice in a noisy room. Talk still gives
-itself away by its level, which rises and falls, where noise of a fan, a tap or a crowd is even. So
+itself away by its level, which rises and falls, where the noise of a fan is even. So
 does clatter: what is found here is no more than worth a second look.
 """
 
