@@ -44,6 +44,7 @@ from synorama.speech import Asked, DeviceSound, WindowStore, from_samples, trans
 from synorama.speech.embedded import FasterWhisper
 from synorama.speech.heard import bare
 from synorama.speech.language import full_scale
+from synorama.speech.readings import Versions
 from synorama.speech.sound import SPEECH_HZ
 
 MODULE = "bench.speech"
@@ -286,7 +287,7 @@ def _made_up(model: FasterWhisper, kind: str, samples: Any) -> list[int]:
 def _second_look(model: FasterWhisper, said: Said) -> str:
     """Return what would be believed if no voice were detected and all were worth a look."""
     samples = full_scale(said.samples)
-    told = model._surely_said(samples, (0, len(samples)), said.language)
+    told = model._surely_said(Versions.of(samples), [(0, len(samples))], said.language)
     return " ".join(w.text for one in told for w in one.words)
 
 

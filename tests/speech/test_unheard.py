@@ -120,3 +120,18 @@ def test_nothing_is_made_up_of_what_only_swings(deaf: FasterWhisper) -> None:
     for sound in (knocks, syllables(), syllables(swing_db=25)):
         assert _words(deaf, sound) == ""
         assert _words(deaf, sound, "colander", "whisk") == ""
+
+
+def test_nothing_is_made_up_of_what_is_a_voice_only_to_a_filter(
+    tiny: FasterWhisper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    def only_when_filtered(samples: Float32) -> list[tuple[int, int]]:
+        asked.append(len(samples))
+        return [(0, len(samples))] if len(asked) % 2 == 0 else []
+
+    monkeypatch.setattr("synorama.speech.embedded._speech_spans", only_when_filtered)
+    for seed in range(3):
+        assert _words(tiny, steady(seed=seed), "colander") == ""
+    assert len(asked) == 6

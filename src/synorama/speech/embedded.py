@@ -12,8 +12,9 @@ import numpy as np
 from synorama.errors import MissingDependencyError, ModelDamagedError, ModelLanguageError
 from synorama.speech.attention import Attention
 from synorama.speech.backend import Spoken, SpokenWord
-from synorama.speech.groups import Group, cut_up, grouped, in_whole, with_pauses
+from synorama.speech.groups import Group, cut_up, grouped, in_whole
 from synorama.speech.models import FoundModel, Hardware, choose, find_model, words_that_fit
+from synorama.speech.readings import Reading, Versions, heard_in_either, likeliest, meets
 from synorama.speech.sound import SPEECH_HZ
 from synorama.speech.unheard import unheard_talk
 
@@ -134,40 +135,55 @@ class FasterWhisper:
         self, samples: Float32, language: str, vocabulary: tuple[str, ...]
     ) -> tuple[Spoken, ...]:
         """Return what is said in ``(N,)`` samples at 16 kHz."""
-        heard = with_pauses(_speech_spans(samples))
-        told = [
-            one
-            for group in grouped(cut_up(samples, heard))
-            for one in self._recognized(samples, group, language, vocabulary)
-        ]
+        versions = Versions.of(samples)
+        detected = _speech_spans(samples)
+        in_quiet = _speech_spans(versions.quiet) if versions.differ else []
+        heard = heard_in_either(detected, in_quiet)
+        told = []
+        for group in grouped(cut_up(samples, heard)):
+            if meets(group, detected):
+                told += self._recognized(versions, group, language, vocabulary)
+            else:
+                told += self._surely_said(versions, group, language)
         for piece in cut_up(samples, unheard_talk(samples, heard)):
-            told += self._surely_said(samples, piece, language)
+            told += self._surely_said(versions, [piece], language)
         return tuple(sorted(told, key=lambda one: one.start_s))
 
-    def _surely_said(self, samples: Float32, piece: tuple[int, int], language: str) -> list[Spoken]:
-        """Recognise where no voice was detected; a vocabulary might be heard in noise, too."""
-        told = self._recognized(samples, [piece], language, (), _is_sure)
-        return told if sum(len(one.words) for one in told) >= SURE_WORDS else []
-
     def _recognized(
-        self,
-        samples: Float32,
-        group: Group,
-        language: str,
-        vocabulary: tuple[str, ...],
-        believed: Callable[[Any], bool] | None = None,
+        self, versions: Versions, group: Group, language: str, vocabulary: tuple[str, ...]
     ) -> list[Spoken]:
         """Recognise one group by itself: over longer sound the library loses its place."""
+        sounds = versions.of_group(group)
+        readings = [self._reading(s, language, vocabulary, _is_speech) for s in sounds]
+        return [in_whole(words, group) for words in likeliest(readings).told]
+
+    def _surely_said(self, versions: Versions, group: Group, language: str) -> list[Spoken]:
+        """Recognise where no voice was detected in the sound as it is.
+
+        A vocabulary is not told: it might be heard in noise, too.
+        """
+        readings = [self._reading(s, language, (), _is_sure) for s in versions.of_group(group)]
+        return [in_whole(words, group) for words in likeliest(readings, SURE_WORDS).told]
+
+    def _reading(
+        self,
+        sound: Float32,
+        language: str,
+        vocabulary: tuple[str, ...],
+        believed: Callable[[Any], bool],
+    ) -> Reading:
         import ctranslate2
 
         ctranslate2.set_random_seed(SEED)  # where it has to guess it guesses the same again
+        weighed = []
 
-        def run(sound: Float32) -> Iterable[Any]:
-            segments = self._segments(sound, language, vocabulary, guess=believed is None)
-            return filter(believed or _is_speech, segments)
+        def run(part: Float32) -> Iterable[Any]:
+            for segment in self._segments(part, language, vocabulary, guess=believed is _is_speech):
+                weighed.append((segment.avg_logprob, len(segment.tokens)))
+                if believed(segment):
+                    yield segment
 
-        sound = np.concatenate([samples[first:end] for first, end in group])
-        return [in_whole(words, group) for words in without_losses(run, sound, self._stamp_zero)]
+        return Reading(without_losses(run, sound, self._stamp_zero), weighed)
 
     def _segments(
         self, sound: Float32, language: str, vocabulary: tuple[str, ...], *, guess: bool

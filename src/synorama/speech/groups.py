@@ -29,7 +29,7 @@ def with_pauses(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     joined: list[tuple[int, int]] = []
     for first, end in spans:
         if joined and first - joined[-1][1] <= KEPT_PAUSE:
-            joined[-1] = (joined[-1][0], end)
+            joined[-1] = (joined[-1][0], max(joined[-1][1], end))
         else:
             joined.append((first, end))
     return joined

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Asked", "Progress", "heard_the_same", "transcribe"]
 
-VERSION = 5
+VERSION = 6
 """Raised whenever the same sound and model give other words."""
 
 OF_RECOGNIZER = ("attention", "pocketsphinx")  # others' probabilities are of their aligner
