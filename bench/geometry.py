@@ -25,7 +25,7 @@ from tests.geometry.rooms import KINDS, Pair, PairKind, cached_pair, errors
 
 from bench.accept import wilson
 from bench.acceptance.registration import CACHE, FOUND_M, FOUND_RAD, attempt
-from synorama.geometry.prepare import cleaned
+from bench.multi_scale import as_open3d, clouds, multi_scale
 
 HERE = Path(__file__).resolve().parent
 
@@ -34,12 +34,6 @@ Method: TypeAlias = Callable[[Pair], Float64 | None]
 
 FEATURE_VOXEL_M = 0.08
 TRIES = 3
-MULTI_SCALE = ((0.10, 0.30), (0.05, 0.15), (0.02, 0.08))
-
-
-def _clouds(pair: Pair) -> tuple[Float64, Float64]:
-    """Return scan and glasses' points, the latter filtered as ours are."""
-    return pair.scan.points_m, cleaned(pair.glasses).points_m
 
 
 def ours(pair: Pair) -> Float64 | None:
@@ -51,18 +45,12 @@ def _inverse(T: Any) -> Float64:
     return np.asarray(np.linalg.inv(T), np.float64)
 
 
-def _o3d(points: Float64) -> Any:
-    import open3d
-
-    return open3d.geometry.PointCloud(open3d.utility.Vector3dVector(points))
-
-
 def _ransac(pair: Pair) -> Float64:
     """Return FPFH and RANSAC, best fitness of three, glasses' points onto the scan."""
     import open3d
 
     reg: Any = open3d.pipelines.registration
-    scan, points = (_o3d(p).voxel_down_sample(FEATURE_VOXEL_M) for p in _clouds(pair))
+    scan, points = (as_open3d(p).voxel_down_sample(FEATURE_VOXEL_M) for p in clouds(pair))
     features = []
     for cloud in (scan, points):
         cloud.estimate_normals(
@@ -84,39 +72,19 @@ def _ransac(pair: Pair) -> Float64:
     return np.asarray(max(found, key=lambda r: r.fitness).transformation, np.float64)
 
 
-def _multi_scale(pair: Pair, start: Float64) -> Float64:
-    """Return Open3D's multi-scale point-to-plane with a Huber kernel."""
-    import open3d
-
-    reg: Any = open3d.pipelines.registration
-    scan, points = (_o3d(p) for p in _clouds(pair))
-    T = start
-    for voxel, reach in MULTI_SCALE:
-        surface = scan.voxel_down_sample(voxel)
-        surface.estimate_normals(
-            open3d.geometry.KDTreeSearchParamHybrid(radius=3 * voxel, max_nn=30)
-        )
-        some = points.voxel_down_sample(voxel / 2)
-        estimate = reg.TransformationEstimationPointToPlane(reg.HuberLoss(voxel / 2))
-        T = reg.registration_icp(
-            some, surface, reach, T, estimate, reg.ICPConvergenceCriteria(max_iteration=50)
-        ).transformation
-    return np.asarray(T, np.float64)
-
-
 def open3d_ransac(pair: Pair) -> Float64:
-    return _inverse(_multi_scale(pair, _ransac(pair)))
+    return _inverse(multi_scale(pair, _ransac(pair)))
 
 
 def open3d_from_truth(pair: Pair) -> Float64:
     """Give Open3D's fine stage the truth to start from: the best that it can do."""
-    return _inverse(_multi_scale(pair, _inverse(pair.truth)))
+    return _inverse(multi_scale(pair, _inverse(pair.truth)))
 
 
 def small_gicp_after_ransac(pair: Pair) -> Float64:
     import small_gicp
 
-    scan, points = _clouds(pair)
+    scan, points = clouds(pair)
     aligned = small_gicp.align(
         scan, points, init_T_target_source=_ransac(pair), registration_type="GICP",
         downsampling_resolution=0.05, max_correspondence_distance=0.3, num_threads=1,
@@ -127,14 +95,14 @@ def small_gicp_after_ransac(pair: Pair) -> Float64:
 def kiss_matcher(pair: Pair) -> Float64:
     import kiss_matcher as kiss
 
-    scan, points = _clouds(pair)
+    scan, points = clouds(pair)
     matcher = kiss.KISSMatcher(kiss.KISSMatcherConfig(FEATURE_VOXEL_M))
-    small = [_o3d(p).voxel_down_sample(FEATURE_VOXEL_M) for p in (points, scan)]
+    small = [as_open3d(p).voxel_down_sample(FEATURE_VOXEL_M) for p in (points, scan)]
     source, target = (np.asarray(c.points, np.float32) for c in small)
     found = matcher.estimate(source, target)
     start = np.eye(4)
     start[:3, :3], start[:3, 3] = np.asarray(found.rotation), np.asarray(found.translation).ravel()
-    return _inverse(_multi_scale(pair, start))
+    return _inverse(multi_scale(pair, start))
 
 
 METHODS: Mapping[str, tuple[Method, str]] = {

@@ -114,6 +114,19 @@ def test_noise_alone_is_no_field() -> None:
     assert max(np.sqrt(np.trace(field.covariance[3:, 3:])) for field in fields) < 0.0015
 
 
+@pytest.mark.parametrize("size_mm", [1.5, 8.0])
+def test_a_cupboard_that_was_moved_is_no_bend(size_mm: float) -> None:
+    rng = np.random.default_rng(6)
+    places, normals = _room(rng)
+    shift = np.einsum("ni,ni->n", normals, _slow(places, size_mm / 1000, 4.0, rng))
+    misfit = shift + NOISE_M * rng.standard_normal(len(places))
+    before = _told(places, normals, misfit)
+    there = (np.abs(places[:, 0] - 3.0) < 0.6) & (normals[:, 1] == 1)
+    after = _told(places, normals, misfit + np.where(there, 0.08, 0.0))
+    assert there.mean() > 0.02
+    assert after.size_m == pytest.approx(before.size_m, rel=0.25)
+
+
 def test_a_wall_on_the_border_of_cells_is_not_parted_by_its_noise() -> None:
     rng = np.random.default_rng(3)
     places, normals = _room(rng)  # two walls lie at 0 and at 6 m, which are borders

@@ -30,6 +30,7 @@ from synorama.geometry.correspond import transform_from_pairs
 from synorama.geometry.fine import rotation_of
 from synorama.geometry.register import RegistrationOptions, register
 from synorama.records import PointCloud
+from tests.geometry.boxes import box_pair
 from tests.geometry.rooms import Pair, PairKind, errors, make_pair
 
 Float64 = NDArray[np.float64]
@@ -140,6 +141,39 @@ def test_a_scan_that_bends_is_placed_where_it_is_off_by_nothing_on_average(seed:
     assert off < 0.013  # the closest fit is 19 and 25 mm off
     sigma = displacement_sigma_m(result.covariance, pair.glasses.points_m)
     assert max(0.010, off / 2) <= sigma < 0.025
+
+
+CUPBOARD = ((0.0, 1.0, 0.0), (0.5, 2.6, 1.9))
+BENCH = ((2.2, 3.4, 0.0), (4.4, 4.0, 0.9))
+BLOCK = ((3.9, 0.0, 0.0), (4.9, 0.7, 1.4))
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_an_almost_empty_room_is_no_corridor(seed: int) -> None:
+    boxes = (CUPBOARD, BENCH, BLOCK)
+    pair = box_pair(seed, (6.2, 4.0, 2.6), boxes, boxes)
+    result = register(pair.scan, pair.glasses, _options(pair))
+    assert result.status == "accepted", result.reason
+    assert result.weak_directions == ()
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_room_much_longer_than_wide_is_a_corridor(seed: int) -> None:
+    boxes = (((3.0, 0.0, 0.0), (3.6, 0.4, 1.9)),)
+    pair = box_pair(seed, (10.0, 2.2, 2.6), boxes, boxes)
+    result = register(pair.scan, pair.glasses, _options(pair))
+    assert result.status == "degenerate", result.reason
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_what_was_moved_by_centimetres_neither_pulls_nor_passes_for_a_bend(seed: int) -> None:
+    moved = ((0.04, 1.0, 0.0), (0.54, 2.6, 1.9))
+    pair = box_pair(seed, (5.0, 4.0, 2.6), (CUPBOARD, BENCH), (moved, BENCH))
+    result = register(pair.scan, pair.glasses, _options(pair))
+    assert result.T_target_source is not None
+    assert result.covariance is not None
+    assert errors(pair, result.T_target_source.matrix)[1] < 0.003
+    assert displacement_sigma_m(result.covariance, pair.glasses.points_m) < 0.005
 
 
 def test_another_room_is_not_accepted() -> None:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from synorama.geometry.fine import Matches, match, moved_about
-from synorama.geometry.misfit import field_of, local_shifts, mean_motion
+from synorama.geometry.misfit import common_motion, field_of, local_shifts, mean_motion
 from synorama.geometry.surface import Surface
+from synorama.geometry.voxels import cube_numbers
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -35,13 +36,14 @@ __all__ = [
 ]
 
 MEETS_M, MEETS_AROUND_M = 0.05, 0.12
-KERNEL_M, BENT_KERNEL_M = 0.03, 0.05
-WEAK_SHARE = 0.145  # of the information; a third each would be even, furnished rooms have 0.17
+KERNEL_M, WIDE_KERNEL_M = 0.03, 0.05
+WEAK_SHARE = 0.12  # of what is known of shifts; corridors of 9 m by 2 have 0.15 to 0.18
+STRETCH_M = 0.3
 FLOOR_M, FLOOR_RAD = 0.0012, 3e-4
 FEWEST = 50  # points that meet
 BENT_FLOOR_M = 0.010  # a scan that bends is known no better anywhere
 BENT_OVER_M = 6.0  # a room's length, over which a bend turns it
-BENT_M = 0.003  # of the slow field, above which a scan bends: rigid ones have up to 2.9 mm
+BENT_M = 0.0033  # of the slow field, above which a scan bends: rigid ones have up to 2.5 mm
 SCORE_AROUND = 2.5
 SCALE_M, REACH_M = 0.03, 0.15  # of the last look at each point
 SLID_M = np.array([0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
@@ -66,7 +68,7 @@ class Evidence:
     Parameters
     ----------
     T
-        ``(4, 4)`` the transform, moved where the surface bends.
+        ``(4, 4)`` the transform, moved by what was told of local shifts.
     overlap
         Share of the points that meet the surface.
     inlier_rmse_m
@@ -154,7 +156,8 @@ def evidence_of(
 ) -> Evidence | None:
     """Return what speaks for a transform, or None where hardly anything meets.
 
-    Where the surface bends, the fit is moved to where it is off by nothing on average.
+    The fit is moved to where what was not moved is off by nothing on average; where the surface
+    bends, to where all of it is.
 
     Parameters
     ----------
@@ -171,13 +174,15 @@ def evidence_of(
     weight = _weight(found, variance, KERNEL_M * unit)
     middle = np.average(found.points_m, axis=0, weights=weight)
     field = field_of(local_shifts(found, weight, unit), middle, unit)
-    shares, ways = _held(_information(found, weight, middle), float(weight.sum()))
-    covariance, least_m = field.covariance, 0.0
+    shares, ways = _held(found, unit)
+    wide = local_shifts(found, _weight(found, variance, WIDE_KERNEL_M * unit), unit)
     if handheld if handheld is not None else field.size_m > BENT_M * unit:
-        wide = local_shifts(found, _weight(found, variance, BENT_KERNEL_M * unit), unit)
         motion, covariance = mean_motion(wide, field, middle, surface.points_m, unit)
-        T, least_m = moved_about(T, -motion, middle), max(BENT_FLOOR_M, field.size_m)
-        found = _meeting(points_m, surface, T, unit)
+        least_m = max(BENT_FLOOR_M, field.size_m)
+    else:
+        motion, covariance, least_m = common_motion(wide, middle), field.covariance, 0.0
+    T = moved_about(T, -motion, middle)
+    found = _meeting(points_m, surface, T, unit)
     return Evidence(
         T,
         len(found.which) / len(points_m),
@@ -228,12 +233,6 @@ def _only(found: Matches, kept: NDArray[np.bool_]) -> Matches:
     )
 
 
-def _information(found: Matches, weight: Float64, middle: Float64) -> Float64:
-    arm = found.points_m - middle
-    J = np.concatenate([np.cross(arm, found.normals), found.normals], axis=1)
-    return np.asarray((J * weight[:, np.newaxis]).T @ J, np.float64)
-
-
 def _floored(covariance: Float64, least_m: float) -> Float64:
     """Return the covariance with a scanner's own added, and one sigma of the shift not below.
 
@@ -246,12 +245,21 @@ def _floored(covariance: Float64, least_m: float) -> Float64:
     return np.asarray(own + np.diag(np.repeat(missing, 3)), np.float64)
 
 
-def _held(H: Float64, total: float) -> tuple[Float64, Float64]:
+def _held(found: Matches, unit: float) -> tuple[Float64, Float64]:
     """Return what is known of a shift by direction once the turn may adapt, least first.
 
-    Shares ``(3,)`` and directions ``(3, 3)``, one a row.
+    Every stretch of the room counts once, however many points were seen of it: what is asked is
+    whether its shape holds it. Shares ``(3,)`` and directions ``(3, 3)``, one a row.
     """
+    feet = found.points_m - found.misfit_m[:, np.newaxis] * found.normals
+    _, cubes, count = np.unique(
+        cube_numbers(feet, STRETCH_M * unit), return_inverse=True, return_counts=True
+    )
+    weight = 1.0 / count[cubes]
+    arm = found.points_m - np.average(found.points_m, axis=0, weights=weight)
+    J = np.concatenate([np.cross(arm, found.normals), found.normals], axis=1)
+    H = (J * weight[:, np.newaxis]).T @ J
     turn = H[:3, :3] + 1e-9 * np.trace(H[:3, :3]) * np.eye(3)
     shift = H[3:, 3:] - H[3:, :3] @ np.linalg.solve(turn, H[:3, 3:])
-    shares, ways = np.linalg.eigh(shift / total)
+    shares, ways = np.linalg.eigh(shift / weight.sum())
     return shares, ways.T

@@ -30,7 +30,14 @@ if TYPE_CHECKING:
     Int64 = NDArray[np.int64]
     Along = tuple[Float64, Float64]  # places ``(K, 3)`` and a unit vector at each
 
-__all__ = ["Field", "LocalShifts", "field_of", "local_shifts", "mean_motion"]
+__all__ = [
+    "Field",
+    "LocalShifts",
+    "common_motion",
+    "field_of",
+    "local_shifts",
+    "mean_motion",
+]
 
 CELL_M = 0.6
 OTHER_CELLS = (0.5, 0.25, 2.0, 4.0)  # of its side, where that gives too few
@@ -42,6 +49,7 @@ USUAL_M, USUAL_ROUGH_M = 0.0015, 0.0005  # of rigid scans of simulated rooms
 SPREAD = 1.0  # of the logarithm of these, between rooms
 REACH = 5.0  # of the logarithm, in which the size is sought
 AVERAGED = 300  # places over which a field is averaged
+MOVED = 6.0  # sigmas of most local shifts: what is off by more was moved
 NEARLY_RAD, NEARLY_M = 0.03, 0.1  # by how much a pose may be off that was fitted to a bent scan
 
 
@@ -101,8 +109,26 @@ def local_shifts(found: Matches, weight: Float64, unit: float) -> LocalShifts:
     """Return what matches ``(M,)`` with their weights in the fit say of shifts, cell by cell.
 
     Cells are smaller where a thing has too few, larger where points are thin or cells too many;
-    where all are too few, every point speaks for itself.
+    where all are too few, every point speaks for itself. What was moved is left out: no field that
+    is off by millimetres bends a cabinet by centimetres.
     """
+    return _unmoved(_local_shifts(found, weight, unit))
+
+
+def _unmoved(shifts: LocalShifts) -> LocalShifts:
+    """Return the shifts that are not beyond all others (by the median of their sizes)."""
+    off = np.abs(shifts.off_m)
+    kept = off <= MOVED * 1.4826 * np.median(off)
+    return LocalShifts(
+        shifts.places_m[kept],
+        shifts.ways[kept],
+        shifts.off_m[kept],
+        shifts.variance[kept],
+        shifts.information[kept],
+    )
+
+
+def _local_shifts(found: Matches, weight: Float64, unit: float) -> LocalShifts:
     shifts = _shifts(found, weight, unit)
     if len(shifts.off_m) > MOST:
         larger = 1.1 * np.sqrt(len(shifts.off_m) / MOST)
@@ -132,6 +158,14 @@ def field_of(shifts: LocalShifts, middle_m: Float64, unit: float) -> Field:
     H = weighted.T @ J
     pull = np.linalg.solve(H + 1e-9 * np.trace(H) * np.eye(6), weighted.T)
     return Field(float(np.sqrt(slow)), float(np.sqrt(rough)), np.asarray(pull @ V @ pull.T))
+
+
+def common_motion(shifts: LocalShifts, middle_m: Float64) -> Float64:
+    """Return by which turn [rad] and shift [m] ``(6,)`` the points are off that were not moved."""
+    J = shifts.design(middle_m)
+    weighted = J * shifts.information[:, np.newaxis]
+    H = weighted.T @ J
+    return np.linalg.solve(H + 1e-9 * np.trace(H) * np.eye(6), weighted.T @ shifts.off_m)
 
 
 def mean_motion(

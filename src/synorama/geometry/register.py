@@ -31,6 +31,7 @@ from synorama.geometry.prepare import (
     check_cloud,
     check_units,
     cleaned,
+    evened,
     few_enough,
     middle_m,
     resolution,
@@ -51,9 +52,9 @@ __all__ = ["RegistrationOptions", "register"]
 
 COARSE_M, FINE_M = 0.05, 0.02
 LOOKUP_M, LOOKUP_MARGIN_M = 0.04, 0.7
-COARSE_POINTS, SCORE_POINTS, FINE_POINTS, FREE_POINTS = 4_000, 12_000, 30_000, 3_000
+COARSE_POINTS, SCORE_POINTS, FINE_POINTS, FREE_POINTS = 4_000, 12_000, 80_000, 3_000
 COARSE_SIGMA_M = 0.02
-NOISE_M, NOISE_PER_SIGMA = 0.006, 1.5  # glasses' points are worse than they say
+EVEN_M, NOISE_M = 0.01, 0.003
 FINALISTS = 4
 TIE = 0.96
 APART_RAD, APART_M = float(np.deg2rad(5.0)), 0.3  # nearer candidates are one
@@ -64,8 +65,8 @@ FINE = (
     Step(0.10, 0.30, 10, 4, "huber"),
     Step(0.05, 0.15, 12, 6, "huber"),
     Step(0.02, 0.08, 20, 6, "huber"),
-    Step(0.02, 0.06, 20, 6),
 )
+LAST = (Step(0.04, 0.08, 30),)  # five times the scatter: lets go of little but what was moved
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -327,19 +328,16 @@ class _Task:
 
     @cached_property
     def _last(self) -> tuple[Float64, Float64]:
-        """Points and variances of the last stage."""
-        count = len(self.points.points_m)
-        some = self.rng.choice(count, min(FINE_POINTS, count), replace=False)
-        sigma = NOISE_PER_SIGMA * self.points.sigma_m[some]
-        return self.points.points_m[some], (NOISE_M * self.unit) ** 2 + sigma**2
+        """Points and variances of the last stage, in no order: every fourth is a fair sample."""
+        even = self.rng.permutation(evened(self.points, EVEN_M * self.unit))[:FINE_POINTS]
+        return even, np.full(len(even), (NOISE_M * self.unit) ** 2)
 
     def _refined(self, T: Float64) -> Float64:
         points, variance = self._last
-        steps = _scaled(FINE, self.unit)
-        begun = refine(points[::4], variance[::4], self.fine, self.fine, T, steps[:1])
-        return refine(
-            points, variance, self.fine, self.fine, begun, steps[1:], self.asked.tilt_sigma_rad
-        )
+        few, tilt = (points[::4], variance[::4]), self.asked.tilt_sigma_rad
+        begun = refine(*few, self.fine, self.fine, T, _scaled(FINE, self.unit), tilt)
+        steps = _scaled(LAST, self.unit)
+        return refine(points, variance, self.fine, self.fine, begun, steps, tilt)
 
     def _evidence(self, T: Float64) -> Evidence | None:
         points, variance = self._last

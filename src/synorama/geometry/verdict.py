@@ -26,6 +26,7 @@ REFUSE_OVERLAP = 0.25
 MOST_SOLID = 0.05  # of the air that was looked through
 VOUCHED_OVERLAP = 0.30  # where a person gave the start
 VOUCHED_M, VOUCHED_RAD = 1.0, float(np.deg2rad(15.0))
+HELD_SHARE = 0.19  # of what is known of shifts, above which walls at both ends hold a room
 MOST_SLID = 0.69  # along the weakest direction: corridors have 0.72 to 0.87, kitchens 0.41 to 0.66
 UPRIGHT = 0.9
 
@@ -89,6 +90,12 @@ class Found:
         if not self.others:
             return 0.0
         return min(1.0, max(self.others[0].value, 0.0) / max(self.best.value, 1e-9))
+
+    @property
+    def slides(self) -> bool:
+        """Whether it fits as well further along a direction that little of the room holds."""
+        held = self.evidence is not None and self.evidence.shares[0] > HELD_SHARE
+        return not held and self.slid > MOST_SLID
 
     @property
     def clear(self) -> bool:
@@ -161,7 +168,7 @@ def _status(found: Found, seen: Evidence) -> tuple[RegistrationStatus, str]:
         )
     if found.start is not None:
         return _vouched(found, seen)
-    if found.slid > MOST_SLID:
+    if found.slides:
         return "degenerate", (
             f"shifted along one direction it fits {100 * found.slid:.0f} % as well, "
             "as in a corridor: confirm it by pictures or by hand"
@@ -214,7 +221,7 @@ def _vouched(found: Found, seen: Evidence) -> tuple[RegistrationStatus, str]:
 def _weak_texts(found: Found, seen: Evidence, rotation: Float64) -> tuple[str, ...]:
     """Name the directions that are held badly, in the target's frame."""
     named = [(w.direction, "hardly held by the geometry") for w in seen.weak]
-    if found.slid > MOST_SLID:
+    if found.slides:
         named.append((seen.ways[0], f"shifted it fits {100 * found.slid:.0f} % as well"))
     return tuple(f"{_direction(rotation @ way)}: {why}" for way, why in named)
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Float64 = NDArray[np.float64]
     Int64 = NDArray[np.int64]
 
-__all__ = ["VoxelGrid", "voxel_down"]
+__all__ = ["VoxelGrid", "cube_numbers", "voxel_down"]
 
 BITS = 21  # of a cube's number along one axis
 HALF = 1 << (BITS - 1)
@@ -103,6 +103,15 @@ class VoxelGrid:
         if self._width == 4:
             return points, None
         return points, np.rint(self._sums[4:] / count).T.astype(np.uint8)
+
+
+def cube_numbers(points_m: Float64, side_m: float) -> Int64:
+    """Return in which cube each point ``(N, 3)`` lies, as one number.
+
+    What is further than a million cubes from the origin is counted to the outermost ones.
+    """
+    cells = np.floor(points_m.T / side_m).astype(np.int64)
+    return _keys(np.clip(cells, 1 - HALF, HALF - 1))
 
 
 def _keys(cells: Int64) -> Int64:
