@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 MEETS_M, MEETS_AROUND_M = 0.05, 0.12
-KERNEL_M, WIDE_KERNEL_M = 0.03, 0.05
+KERNEL_M = 0.03
 WEAK_SHARE = 0.12  # of what is known of shifts; corridors of 9 m by 2 have 0.15 to 0.18
 STRETCH_M = 0.3
 FLOOR_M, FLOOR_RAD = 0.0012, 3e-4
@@ -157,7 +157,8 @@ def evidence_of(
     """Return what speaks for a transform, or None where hardly anything meets.
 
     The fit is moved to where what was not moved is off by nothing on average; where the surface
-    bends, to where all of it is.
+    bends, to where all of it is. What was moved is told by cells, of which even a few millimetres
+    are sure, so that no single point need be let go for being far off.
 
     Parameters
     ----------
@@ -175,12 +176,12 @@ def evidence_of(
     middle = np.average(found.points_m, axis=0, weights=weight)
     field = field_of(local_shifts(found, weight, unit), middle, unit)
     shares, ways = _held(found, unit)
-    wide = local_shifts(found, _weight(found, variance, WIDE_KERNEL_M * unit), unit)
+    alike = local_shifts(found, 1.0 / variance[found.which], unit)
     if handheld if handheld is not None else field.size_m > BENT_M * unit:
-        motion, covariance = mean_motion(wide, field, middle, surface.points_m, unit)
+        motion, covariance = mean_motion(alike, field, middle, surface.points_m, unit)
         least_m = max(BENT_FLOOR_M, field.size_m)
     else:
-        motion, covariance, least_m = common_motion(wide, middle), field.covariance, 0.0
+        motion, covariance, least_m = common_motion(alike, middle), field.covariance, 0.0
     T = moved_about(T, -motion, middle)
     found = _meeting(points_m, surface, T, unit)
     return Evidence(
