@@ -124,7 +124,7 @@ def _passed(bar: Bar, rows: Mapping[int, Measures]) -> bool:
 def _result(bar: Bar, rows: Mapping[int, Measures]) -> float:
     values = _values(bar, rows)
     if bar.how == "pooled":
-        return sum(values) / max(sum(row[bar.over] for row in rows.values()), 1e-9)
+        return sum(values) / max(sum(row.get(bar.over, 0.0) for row in rows.values()), 1e-9)
     if bar.how == "share":
         return sum(values) / len(values)
     return max(values) if bar.how == "worst" else sorted(values)[len(values) // 2]
