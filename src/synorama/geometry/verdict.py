@@ -26,7 +26,8 @@ REFUSE_OVERLAP = 0.25
 MOST_SOLID = 0.05  # of the air that was looked through
 VOUCHED_OVERLAP = 0.30  # where a person gave the start
 VOUCHED_M, VOUCHED_RAD = 1.0, float(np.deg2rad(15.0))
-HELD_SHARE = 0.19  # of what is known of shifts, above which walls at both ends hold a room
+LONG_SHARE = 0.20  # of what is known of shifts: corridors have 0.14 to 0.19, kitchens 0.25
+HELD_SHARE = 0.21  # above which walls at both ends hold a room, though it looks alike along it
 MOST_SLID = 0.69  # along the weakest direction: corridors have 0.72 to 0.87, kitchens 0.41 to 0.66
 UPRIGHT = 0.9
 
@@ -93,9 +94,9 @@ class Found:
 
     @property
     def slides(self) -> bool:
-        """Whether it fits as well further along a direction that little of the room holds."""
-        held = self.evidence is not None and self.evidence.shares[0] > HELD_SHARE
-        return not held and self.slid > MOST_SLID
+        """Whether little of the room holds a direction, or it fits as well further along it."""
+        share = 0.0 if self.evidence is None else self.evidence.shares[0]
+        return bool(share < LONG_SHARE or (share < HELD_SHARE and self.slid > MOST_SLID))
 
     @property
     def clear(self) -> bool:
@@ -170,8 +171,9 @@ def _status(found: Found, seen: Evidence) -> tuple[RegistrationStatus, str]:
         return _vouched(found, seen)
     if found.slides:
         return "degenerate", (
-            f"shifted along one direction it fits {100 * found.slid:.0f} % as well, "
-            "as in a corridor: confirm it by pictures or by hand"
+            f"along one direction little of the room holds it ({100 * seen.shares[0]:.0f} % of "
+            f"what is known of shifts), and shifted it fits {100 * found.slid:.0f} % as well, as "
+            "in a corridor: confirm it by pictures or by hand"
         )
     if found.ratio >= ACCEPT_RATIO:
         return "ambiguous", (
