@@ -73,7 +73,7 @@ def _told(pair: Pair, result: RegistrationResult) -> str:
     if result.T_target_source is None:
         return f"{text}; no place is given"
     _, off_m = errors(pair, result.T_target_source.matrix)
-    weak = "".join(f"\nopen {way.split(', 0.00)')[0]})" for way in result.weak_directions[:1])
+    weak = "".join(f"\nopen {way.split(')')[0]})" for way in result.weak_directions[:1])
     return f"{text}, {1e3 * off_m:.1f} mm off the truth{weak}"
 
 

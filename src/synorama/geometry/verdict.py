@@ -230,7 +230,8 @@ def _weak_texts(found: Found, seen: Evidence, rotation: Float64) -> tuple[str, .
 
 def _direction(way: Float64) -> str:
     way = way if way[int(np.argmax(np.abs(way)))] > 0 else -way
-    told = f"({way[0]:.2f}, {way[1]:.2f}, {way[2]:.2f})"
+    x, y, z = np.round(way, 2) + 0.0  # no minus before a zero
+    told = f"({x:.2f}, {y:.2f}, {z:.2f})"
     if abs(way[2]) > UPRIGHT:
         return f"up and down {told}"
     azimuth = np.degrees(np.arctan2(way[1], way[0])) % 180
