@@ -37,7 +37,7 @@ __all__ = [
 
 MEETS_M, MEETS_AROUND_M = 0.05, 0.12
 KERNEL_M = 0.03
-WEAK_SHARE = 0.12  # of what is known of shifts; corridors of 9 m by 2 have 0.15 to 0.18
+WEAK_SHARE = 0.12  # of what is known of shifts; along corridors that is 0.14 to 0.19
 STRETCH_M = 0.3
 FLOOR_M, FLOOR_RAD = 0.0012, 3e-4
 FEWEST = 50  # points that meet
